@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """devtools/soak itself: test_soak.py BUILDDIR
 
-What it finds must be told with its seed, and be found again by the command that it prints.
+A failure must be reported with its seed, and the command that soak prints must reproduce it.
 """
 
 import os
@@ -29,7 +29,7 @@ def nothing_fails():
 
 
 def a_failure_comes_again():
-    """Ops that fail make a test fail that takes for granted that they don't."""
+    """Failing ops (error=) make a test fail that does not expect them."""
     args = ("--faults", "error=0.02", "--filter", "ops.fetch_add", "--batch", "4")
     p = soak("--seed-from", "100", "--minutes", "1", *args)
     found = re.search(r"^FAILED: ops\.fetch_add, seed (10\d)$", p.stdout, re.M)

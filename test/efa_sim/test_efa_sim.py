@@ -42,7 +42,7 @@ def efa_sim(*words, **more):
 
 
 def counters(text):
-    """Those of one process: its line on stderr."""
+    """The counters of one process: its line on stderr."""
     lines = [line for line in text.splitlines() if line.startswith('{"pid"')]
     assert len(lines) == 1, text
     return json.loads(lines[0])
@@ -190,7 +190,7 @@ def start(options, words, more):
 
 
 def pingpong(options, words, **more):
-    """The counters of both sides. An object that is left behind ends a side with 99."""
+    """The counters of both sides. A side that leaves an object behind exits with 99."""
     needs(PINGPONG)
     port = free_port()
     server = start(options, [*words, "-B", str(port)], more)

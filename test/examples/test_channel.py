@@ -17,7 +17,7 @@ DEADLINE = 60
 
 class Example(unittest.TestCase):
     def setUp(self):
-        # One that nobody had before: /dev/shm may be others', too.
+        # A name that no test had before: /dev/shm may be shared with others.
         self.name = f"/leat-test-{os.getpid()}-{time.time_ns()}"
         self.addCleanup(lambda: os.path.exists("/dev/shm" + self.name) and lc.unlink(self.name))
 
@@ -51,16 +51,18 @@ class Example(unittest.TestCase):
             self.assertLess(time.monotonic(), end)
 
     def counted(self, out):
-        """Samples, and those lost."""
-        m = re.match(r"(\d+) samples, (\d+) lost, in [\d.]+ s: (\d+) packets, depth ([\d.]+) on average, "
+        """The numbers of samples received and lost."""
+        m = re.match(
+            r"(\d+) samples, (\d+) lost, in [\d.]+ s: (\d+) packets, depth ([\d.]+) on average, "
                      r"(\d+) at most\n$", out)
         self.assertIsNotNone(m, out)
         self.assertLess(int(m[5]), 32)
         return int(m[1]), int(m[2])
 
     def add_up(self, writer, reader):
-        """What the writer says it sent, and what the reader says. That some had no room it sees by the next."""
-        sent, refused = map(int, re.match(r"(\d+) samples, (\d+) without room\n$", self.ends(writer)).groups())
+        """Compare the counts of writer and reader. A refused sample shows at the next one."""
+        sent, refused = map(int, re.match(r"(\d+) samples, (\d+) without room\n$",
+                                          self.ends(writer)).groups())
         got, lost = self.counted(self.ends(reader))
         self.assertLessEqual(got + lost, sent)
         self.assertGreaterEqual(got + lost, sent - refused)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Examples of messages and remote calls, as processes: test_messages.py PROVIDER HELLO ECHO KV RPC [EAL ARGUMENT...]"""
+"""Examples of messages and remote calls, as processes.
+
+test_messages.py PROVIDER HELLO ECHO KV RPC [EAL ARGUMENT...]
+"""
 
 import re
 import signal
@@ -18,11 +21,13 @@ class Program:
     """A process, whose lines are read while it runs."""
 
     def __init__(self, test, number, program, *args):
-        device = f"--vdev=fabric_ofi0,provider={PROVIDER}" + (",iface=lo" if PROVIDER == "tcp" else "")
+        iface = ",iface=lo" if PROVIDER == "tcp" else ""
+        device = f"--vdev=fabric_ofi0,provider={PROVIDER}{iface}"
         self.lines = []
         self.more = threading.Condition()
         self.p = subprocess.Popen(
-            [program, *EAL, "-l", "0", f"--file-prefix=leat-test-{test.port}-{number}", device, "--", *args],
+            [program, *EAL, "-l", "0", f"--file-prefix=leat-test-{test.port}-{number}", device,
+             "--", *args],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.err = []
         self.threads = [threading.Thread(target=self.read), threading.Thread(target=self.read_err)]
@@ -51,7 +56,7 @@ class Program:
         self.p.stderr.close()
 
     def line(self, pattern, behind=0):
-        """The first line that is like the pattern, behind so many; waits for it. Its number, and the match."""
+        """Wait for a line that matches, behind so many. Return its number, and the match."""
         with self.more:
             def found():
                 for i, text in enumerate(self.lines[behind:], behind):
@@ -64,9 +69,10 @@ class Program:
             return found()
 
     def error(self, pattern):
-        """Waits for such a line of the other output."""
+        """Wait for a line on stderr that matches."""
         with self.more:
-            if not self.more.wait_for(lambda: any(re.fullmatch(pattern, e.rstrip("\n")) for e in self.err), DEADLINE):
+            if not self.more.wait_for(lambda: any(re.fullmatch(pattern, e.rstrip("\n"))
+                                                  for e in self.err), DEADLINE):
                 raise AssertionError(f"no error is like {pattern}: {''.join(self.err)}")
 
     def ends(self, code=0):
@@ -106,20 +112,20 @@ class Messages(unittest.TestCase):
 
     def test_kv(self):
         def served(behind):
-            """The client gets answers, behind that line."""
+            """Wait until the client reports answers, behind that line."""
             return client.line(r"[1-9]\d* requests/s, \d+ late, 0 wrong", behind)[0] + 1
 
         client = Program(self, 1, KV, "client", self.addr, "16", "0", "500")
         server = Program(self, 2, KV, "server", self.addr)
         served(0)
-        # Stopped in the middle, and started again: the client finds the new one.
+        # The server is stopped in the middle, and started again: the client finds the new one.
         server.interrupt()
         server.line(r"server: [1-9]\d* requests")
         server.ends()
         behind = len(client.lines)
         server = Program(self, 3, KV, "server", self.addr)
         served(served(behind))
-        # Killed.
+        # The server is killed.
         server.p.kill()
         server.ends(-signal.SIGKILL)
         behind = len(client.lines)
@@ -130,12 +136,12 @@ class Messages(unittest.TestCase):
         client.ends()
         self.assertGreater(int(m[1]), 0)
         self.assertGreaterEqual(int(m[2]), 3)
-        # One that is killed with requests in flight.
+        # A client is killed with requests in flight.
         client = Program(self, 6, KV, "client", self.addr, "16", "0")
         served(0)
         client.p.kill()
         client.ends(-signal.SIGKILL)
-        # The server saw them go, and serves the next one.
+        # The server sees the client's end, and serves the next one.
         client = Program(self, 5, KV, "client", self.addr, "4", "1")
         client.line(r"client: [1-9]\d* answered, 0 late, 0 wrong, 1 sessions")
         client.ends()
@@ -144,27 +150,30 @@ class Messages(unittest.TestCase):
 
     def test_rpc(self):
         def keys(client):
-            """What an interrupted client has."""
+            """Interrupt the client. Return the number of its keys."""
             client.interrupt()
             _, m = client.line(r"(\d+) keys")
             client.ends()
             return int(m[1])
 
-        # The client is there first, and says so.
+        # The client starts first, and reports that.
         client = Program(self, 1, RPC, "client", self.addr, "100000000")
         client.error(r"key 1: Connection timed out")
         server = Program(self, 2, RPC, "server", self.addr)
-        # A second one knows that there are answers, by its end.
-        Program(self, 3, RPC, "client", self.addr, "100").line(r"no such key within 2 ms: Connection timed out")
+        # The end of a second client shows that the server answers.
+        client2 = Program(self, 3, RPC, "client", self.addr, "100")
+        client2.line(r"no such key within 2 ms: Connection timed out")
         server.p.kill()
         server.ends(-signal.SIGKILL)
-        # With its first server or the next, it had keys, and goes on.
+        # The client got keys from its first server or the next, and goes on.
         server = Program(self, 4, RPC, "server", self.addr)
-        Program(self, 5, RPC, "client", self.addr, "100").line(r"no such key within 2 ms: Connection timed out")
+        client2 = Program(self, 5, RPC, "client", self.addr, "100")
+        client2.line(r"no such key within 2 ms: Connection timed out")
         self.assertGreater(keys(client), 0)
-        # A server that is interrupted in the middle of calls.
+        # A server is interrupted in the middle of calls.
         client = Program(self, 6, RPC, "client", self.addr, "100000000")
-        Program(self, 7, RPC, "client", self.addr, "100").line(r"no such key within 2 ms: Connection timed out")
+        client2 = Program(self, 7, RPC, "client", self.addr, "100")
+        client2.line(r"no such key within 2 ms: Connection timed out")
         server.interrupt()
         server.ends()
         client.error(r"key \d+: .*")
@@ -172,7 +181,8 @@ class Messages(unittest.TestCase):
 
     def test_nonsense(self):
         Program(self, 1, KV, "x").ends(2)
-        for args in (["x", self.addr], ["client"], ["client", self.addr, "x"], ["server", self.addr, "1", "1"]):
+        for args in (["x", self.addr], ["client"], ["client", self.addr, "x"],
+                     ["server", self.addr, "1", "1"]):
             Program(self, 1, RPC, *args).ends(2)
         Program(self, 2, ECHO, "client").ends(2)
         for number, program in ((3, ECHO), (4, KV), (7, RPC)):

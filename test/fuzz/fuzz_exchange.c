@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The parser of the address exchange's messages, fed with any bytes. What it takes must be what
- * building the same message again gives, and no prefix of it may be taken or refused before.
+ * The parser of the address exchange's messages, fed with arbitrary bytes. Building an accepted
+ * message again must give the same bytes, and no prefix of it may be accepted, or refused too
+ * early.
  */
 
 #include <errno.h>
@@ -47,7 +48,9 @@ check_rebuilt(const uint8_t *buf, int len, const struct exchange_msg *msg)
 		check(msg->text_len <= EXCHANGE_TEXT_MAX);
 		exchange_wire_text(text, sizeof(text), msg->text, msg->text_len);
 		check(strlen(text) == msg->text_len);
-		/* The version of REJECT is anybody's, and a text with a NUL is built shorter. */
+		/*
+		 * REJECT may have any version, and a text with a NUL is shorter when built again.
+		 */
 		return;
 	}
 	check(n == (size_t)len && memcmp(out, buf, n) == 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The parser of what processes of a rendezvous tell each other, fed with any bytes. What it takes
- * must be what building the same record again gives, and its values must be whole.
+ * The parser of the records that processes of a rendezvous exchange, fed with arbitrary bytes.
+ * Building an accepted record again must give the same bytes, and its values must be whole.
  */
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The parsers of lib/rpc, fed with any bytes. What they take must be what building the same again
- * gives; a hello may have the application's data, or padding, behind it.
+ * The parsers of lib/rpc, fed with arbitrary bytes. Building an accepted packet again must give the
+ * same bytes; a hello may be followed by the application's data, or by padding.
  */
 
 #include <stdbool.h>
@@ -22,7 +22,7 @@ check(bool ok)
 		abort();
 }
 
-/* What the handler of an item does with its bytes first. */
+/* Parse an item that describes memory, as its handler does first. */
 static void
 described(const uint8_t *data, const struct rpc_item *m)
 {
@@ -82,7 +82,7 @@ packet(const uint8_t *data, size_t size)
 	rpc_head_put(out, &h);
 	check(memcmp(out, data, RPC_HEAD_LEN) == 0);
 	items(data, size, RPC_HEAD_LEN);
-	/* As a datagram. */
+	/* Parse the bytes as a datagram. */
 	bad = rpc_numbers_get(data, size, h.flags, &n);
 	check(bad >= 0 && bad < LEAT_RPC_VIOLATIONS);
 	if (bad != 0)

@@ -3,7 +3,7 @@
 /*
  * A stream whose peer does anything: control messages of any bytes and lengths, notices with any
  * immediates, between reads, writes and completions of this side. Positions must stay in order, and
- * no write may go beyond what the peer registered.
+ * no write may go beyond the memory that the peer registered.
  *
  *     byte 0     bit 0: mode WINDOWS, bit 1: accepted, bit 2: features were asked for
  *     then, as long as there are bytes:
@@ -11,8 +11,8 @@
  *       1 8 bytes        a notice with this immediate
  *       2 2 bytes        read at most so many bytes
  *       3 2 bytes        write at most so many bytes
- *       4                all that was posted is done
- *       5                the end of this side's direction
+ *       4                all posted ops are done
+ *       5                end this side's direction
  */
 
 #include <stdarg.h>
@@ -40,7 +40,7 @@ check(bool ok)
 		abort();
 }
 
-/* ---- what the other files of the library do ---- */
+/* ---- functions of the library's other files ---- */
 
 int
 leat_err(int err, const char *fmt, ...)
@@ -119,7 +119,7 @@ complete(void)
 	}
 }
 
-/* ---- a stream ---- */
+/* ---- the stream ---- */
 
 static void
 start(uint8_t how)
@@ -180,7 +180,7 @@ invariants(void)
 	check(s.nb_answers <= STREAM_ANSWERS);
 }
 
-/* @return bytes used */
+/* Run one command of the input. @return bytes used */
 static size_t
 step(const uint8_t *data, size_t size)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The parsers of the tag layer, fed with any bytes. What they take must be what building the same again
- * gives; a hello may have the caller's data, or padding, behind it.
+ * The parsers of the tag layer, fed with arbitrary bytes. Building an accepted message again must
+ * give the same bytes; a hello may be followed by the caller's data, or by padding.
  */
 
 #include <stdbool.h>

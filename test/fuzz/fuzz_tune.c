@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What agents send: messages of the protocol, settings in them, and values as text, which settings
- * files have. What is taken must be packed, or printed, as what was given.
+ * The parsers of bytes from agents: messages of the protocol, settings in them, and values as text,
+ * which settings files have. Packing or printing an accepted value must give what was parsed.
  *
  *     byte 0     0: settings of every.toml, behind a mask of 8 bytes
  *                1: a value as text, behind the number of the setting
@@ -34,7 +34,7 @@ check(bool ok)
 		abort();
 }
 
-/* ---- what the other files of the library do ---- */
+/* ---- functions of the library's other files ---- */
 
 int
 leat_err(int err, const char *fmt, ...)
@@ -42,7 +42,7 @@ leat_err(int err, const char *fmt, ...)
 	static char text[512];
 	va_list ap;
 
-	/* Printed, so that what it is given is read. */
+	/* Format the message, so that a sanitizer sees its arguments read. */
 	va_start(ap, fmt);
 	(void)vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
@@ -55,9 +55,9 @@ leat_tune_schema_register(const struct leat_tune_schema *registered)
 	check(registered == schema);
 }
 
-/* ---- the targets ---- */
+/* ---- the parsers under test ---- */
 
-/* Nothing was written. */
+/* The settings must be unchanged. */
 static void
 check_default(const struct every_tune_settings *s)
 {

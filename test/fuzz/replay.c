@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Feeds the files of the directories named to a fuzz target, where there is no libFuzzer. */
+/* Feed the files of the named directories to a fuzz target, without libFuzzer. */
 
 #include <dirent.h>
 #include <stdint.h>
@@ -30,7 +30,7 @@ replay_file(const char *dir, const char *name)
 	len = fread(buf, 1, sizeof(buf), f);
 	fclose(f);
 
-	/* Of just that size, for the address sanitizer. */
+	/* Exactly that size, for the address sanitizer. */
 	exact = malloc(len + 1);
 	if (exact == NULL)
 		return -1;

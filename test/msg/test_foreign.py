@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Plain mode with a program that has no code of leat: test_foreign.py PEER LEAT EAL-ARGUMENT...
 
-Both ways round: leat connects, leat listens; and both ways to receive lengths, of the next id and
-of any.
+Leat connects, and leat listens; and lengths are received in both ways: of the next id, and of any id.
 """
 
 import subprocess
@@ -21,7 +20,7 @@ def commands(peer, leat, eal, how):
 
 
 def run(listener, connector):
-    """The listener tells its port on its first line that says so."""
+    """Run both. The listener prints its port in its first line that has one."""
     first = subprocess.Popen(listener("listen", "127.0.0.1:0"), stdout=subprocess.PIPE, text=True)
     second = None
     try:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Faults of the emulated EFA device below leat-perf: test_faults.py LEAT_PERF DEVICE
 
-Two processes; the faults are of the connecting one's device, or of the listener's. The ends come, the text
-says what the device has answered and what to check, and the listener goes on with the next client.
+Two processes; the device of the client or of the listener injects faults. The connection must end,
+its text must name the device's status and what to check, and the listener must serve the next
+client.
 """
 
 import json
@@ -13,13 +14,15 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../app"))
 
-from perf_lib import CPU_A, CPU_B, Listener, case, check, clean, client, main, need_device, run  # noqa: E402
+from perf_lib import (  # noqa: E402
+    CPU_A, CPU_B, Listener, case, check, clean, client, main, need_device, run)
 
 VDEV = sys.argv[2]
 COMMON = os.environ.get("EFA_SIM", "")
-# Seconds within which an end must be there: the device's timeout, and that of the exchange of addresses.
+# Seconds within which a connection must end: the timeouts of the device and of the address
+# exchange.
 SOON = 20
-# What the device says, and what the text of the connection's end must name.
+# Status of the device, and words that the text of the connection's end must contain.
 STATUSES = {
     1: "dmesg", 5: "dmesg", 6: "dmesg", 7: "run EFA", 8: "endpoint or memory taken away",
     9: "process end", 11: "too short", 12: "does not know", 13: "security group",
@@ -27,7 +30,7 @@ STATUSES = {
 
 
 def device(words):
-    """What the devices of the processes that start from now on do."""
+    """Configure the devices of processes that start from now on."""
     os.environ["EFA_SIM"] = ",".join(w for w in (COMMON, words) if w)
 
 
@@ -39,7 +42,8 @@ def works(srv):
 
 def ended(p, began, word):
     check(p.code == 1, "exit code %s\n%s" % (p.code, p.text()))
-    check(time.monotonic() - began < SOON, "it took %.1f s\n%s" % (time.monotonic() - began, p.text()))
+    check(time.monotonic() - began < SOON, 
+          "it took %.1f s\n%s" % (time.monotonic() - began, p.text()))
     check(word in p.err(), "'%s' is not said\n%s" % (word, p.text()))
 
 
@@ -69,7 +73,8 @@ def a_host_that_is_cut_off_is_unresponsive():
 def receiver_not_ready_loses_nothing():
     device("rnr-ppm=20000")
     srv = Listener(VDEV, ["--once"])
-    p = client(VDEV, srv.addr, ["--test", "bw", "--op", "send,write,read", "--size", "8,4K,1M", "-n", "100",
+    p = client(VDEV, srv.addr, ["--test", "bw", "--op", "send,write,read", "--size", "8,4K,1M",
+                                "-n", "100",
                                 "--check", "--json"])
     clean(p, ["send", "write", "read"], [8, 4096, 1 << 20])
     check(srv.wait() == 0, srv.text())
@@ -79,7 +84,8 @@ def receiver_not_ready_loses_nothing():
 def lost_address_handles_lose_nothing():
     device("lose-ah-ppm=200000,reorder=16")
     srv = Listener(VDEV, ["--once"])
-    p = client(VDEV, srv.addr, ["--test", "bw", "--op", "send,tagged", "--size", "8,64K", "-n", "200", "--check",
+    p = client(VDEV, srv.addr, ["--test", "bw", "--op", "send,tagged", "--size", "8,64K", "-n",
+                                "200", "--check",
                                 "--json"])
     clean(p, ["send", "tagged"], [8, 65536])
     check(srv.wait() == 0, srv.text())
@@ -89,7 +95,8 @@ def lost_address_handles_lose_nothing():
 def a_device_that_fails_to_open_is_named():
     device("devices=2,bad-device=2")
     p = run(["-l", str(CPU_A), "--vdev=" + VDEV], ["--self", "-n", "10"])
-    check(p.code not in (0, None) and "no such device" in p.err() and "fi_info -p efa" in p.err(), p.text())
+    check(p.code not in (0, None) and "no such device" in p.err() and "fi_info -p efa" in p.err(),
+          p.text())
 
 
 @case
@@ -97,7 +104,8 @@ def bytes_cross_the_device_and_nothing_else():
     with tempfile.NamedTemporaryFile(prefix="leat-efa-", suffix=".json") as stats:
         device("stats=" + stats.name)
         srv = Listener(VDEV, ["--once"])
-        p = client(VDEV, srv.addr, ["--test", "bw", "--size", "64K", "-n", "200", "--check", "--json"])
+        p = client(VDEV, srv.addr, ["--test", "bw", "--size", "64K", "-n", "200", "--check",
+                                    "--json"])
         clean(p, ["send"], [65536])
         check(srv.wait() == 0, srv.text())
         lines = [json.loads(line) for line in open(stats.name, encoding="utf-8")]
@@ -110,14 +118,15 @@ def bytes_cross_the_device_and_nothing_else():
 
 @case
 def no_shared_memory_inside_the_provider():
-    """Endpoints of one process have one GID, for which the provider would use shared memory by itself."""
+    """Endpoints of one process have one GID: the provider would use shared memory for them."""
     with tempfile.NamedTemporaryFile(prefix="leat-efa-", suffix=".json") as stats:
         device("stats=" + stats.name)
         p = run(["--lcores", "0@%d,1@%d" % (CPU_A, CPU_B), "--vdev=" + VDEV],
                 ["--self", "--idle", "yield", "--size", "4K", "-n", "100", "--check", "--json"])
         clean(p, ["send"], [4096])
         line = json.loads(open(stats.name, encoding="utf-8").read())
-    check(line["send_bytes"] > 2 * 100 * 4096 and line["send_bytes"] == line["recv_bytes"], str(line))
+    check(line["send_bytes"] > 2 * 100 * 4096 and line["send_bytes"] == line["recv_bytes"],
+          str(line))
 
 
 main(lambda: need_device(VDEV))

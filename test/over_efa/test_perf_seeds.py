@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """leat-perf over the emulated EFA device: test_perf_seeds.py LEAT_PERF DEVICE SEEDS
 
-All ops, checked, seed after seed; in order and with windows of reordering, in one process and
-between two, in turns. A seed that fails is named with its window.
+All ops, with checked data, for one seed after the other: in order and with windows of reordering,
+by turns in one process and between two. A seed that fails is named with its window.
 """
 
 import json
@@ -39,7 +39,7 @@ def two_processes():
 
 
 def one_seed(seed, window, perf):
-    """Were completions out of order, and put right?"""
+    """Run one seed. Return whether completions were out of order, and put in order."""
     with tempfile.NamedTemporaryFile(prefix="leat-efa-", suffix=".json") as stats:
         device = "seed=%d,reorder=%d,stats=%s" % (seed, window, stats.name)
         os.environ["EFA_SIM"] = ",".join(w for w in (COMMON, device) if w)

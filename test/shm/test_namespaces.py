@@ -33,7 +33,7 @@ class Contained(Proc):
                          app + ["--idle", "yield", "--mbufs", "1024"])
 
     def kill_inside(self):
-        """What is killed is the process in there, not the one that made its namespaces."""
+        """Kill the process inside, not the one that made its namespaces."""
         path = "/proc/%d/task/%d/children" % (self.p.pid, self.p.pid)
         with open(path, encoding="ascii") as f:
             inside = f.read().split()

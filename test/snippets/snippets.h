@@ -2,7 +2,7 @@
 #ifndef SNIPPETS_H
 #define SNIPPETS_H
 
-/* What is around the code of the guides. All of it is C and C++. */
+/* Code around the blocks of the guides. All of it is C and C++. */
 
 #include <errno.h>
 #include <stdio.h>

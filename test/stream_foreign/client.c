@@ -2,9 +2,9 @@
 
 /*
  * foreign-client [OPTION]... ADDRESS PORT [TEST]...: a client of the Redis/Valkey RDMA protocol
- * that knows nothing of leat, for an echo server at the other end. It plays all rules ("rules"),
- * all offences ("offences"), or those that are named. Of each a line tells "ok" or why not; the
- * exit code is 1 when one failed. --help has the options.
+ * that has no code of leat, for an echo server at the other end. It runs all rules ("rules"), all
+ * offences ("offences"), or the named ones. It prints for each a line with "ok" or the reason of
+ * the failure; the exit code is 1 when one failed. --help has the options.
  */
 
 #include <getopt.h>
@@ -22,7 +22,7 @@
 #define UP_MS 20000
 #define PATIENCE_MS 30000
 #define NEIGHBOUR_SEED 77
-/* What a neighbour must get through beside each offence, bytes. */
+/* Bytes that a neighbour must get through beside each offence. */
 #define NEIGHBOUR_BYTES (200u << 10)
 
 static const char *from, *to, *port, *self;
@@ -48,7 +48,7 @@ static void __attribute__((noreturn)) usage(int code)
 	exit(code);
 }
 
-/* One line of the result. */
+/* Print one line of the result. */
 static void
 result(const char *name, const struct conn *c, int ret, uint64_t start)
 {
@@ -106,12 +106,12 @@ play_rule(const struct rule *r)
 	conn_close(&c);
 }
 
-/* ---- a neighbour, which must notice nothing of the offences beside it ---- */
+/* ---- a neighbour, whose connection the offences beside it must not disturb ---- */
 
 static struct conn neighbour;
 static struct talk neighbour_talk;
 
-/* Go on; true when enough was echoed since the offence. */
+/* Drive the neighbour; true when enough was echoed since the offence. */
 static bool
 beside(void *arg)
 {
@@ -136,7 +136,7 @@ neighbour_start(void)
 	return open_conn(&neighbour, &plain, true);
 }
 
-/* What it has begun it ends. */
+/* End the neighbour's talk in order. */
 static int
 neighbour_end(void)
 {
@@ -170,9 +170,9 @@ play_offence(const struct offence *o)
 	}
 }
 
-/* ---- peers that are killed, or hardly come ---- */
+/* ---- peers that are killed, or disconnect at once ---- */
 
-/* Talk until killed; a byte to stdout when bytes are under way. */
+/* Talk until killed; write a byte to stdout when bytes are in flight. */
 static int
 victim(void)
 {
@@ -242,7 +242,7 @@ play_kill(void)
 		result("beside kill", &neighbour, -1, start);
 }
 
-/* Connect and close at once, with and without a word. */
+/* Connect and close at once, with and without a disconnect. */
 static void
 play_connects(void)
 {
@@ -269,7 +269,7 @@ play_connects(void)
 		result("beside connects", &neighbour, -1, start);
 }
 
-/* ---- */
+/* ---- running tests by name ---- */
 
 static bool
 is(const char *test, const char *name)
@@ -277,7 +277,7 @@ is(const char *test, const char *name)
 	return strcmp(test, name) == 0;
 }
 
-/* Returns whether there is a test of that name. */
+/* Run the tests of that name. Returns whether there is one. */
 static bool
 play(const char *test)
 {

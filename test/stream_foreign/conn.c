@@ -15,7 +15,7 @@
 #include "conn.h"
 
 #define RESOLVE_MS 5000
-/* Work requests are told apart by this in wr_id; the rest of a receive's is its number. */
+/* Bit of wr_id that marks receives; the other bits are the receive's number. */
 #define WR_RECV (UINT64_C(1) << 32)
 #define PAGE 4096u
 
@@ -28,7 +28,7 @@ now_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-/* The connection is of no use any more; the first reason counts. */
+/* Mark the connection as broken; the first reason is kept. */
 static int __attribute__((format(printf, 2, 3))) breaks(struct conn *c, const char *fmt, ...)
 {
 	va_list ap;
@@ -66,7 +66,9 @@ drop(struct ibv_mr **mr, void *at, size_t len)
 		(void)munmap(at, len);
 }
 
-/* A window of this length, at an address that is no round one, nor that of the last one. */
+/*
+ * Create a window of this length, at an unaligned address that differs from that of the last one.
+ */
 static int
 new_window(struct conn *c, uint32_t len)
 {
@@ -94,7 +96,7 @@ new_window(struct conn *c, uint32_t len)
 	return 0;
 }
 
-/* The bytes on their way to the peer lie at the same offset here as there. */
+/* Make room for len bytes to send. Bytes lie at the same offset here as in the peer's window. */
 static int
 tx_resize(struct conn *c, uint32_t len)
 {
@@ -205,7 +207,7 @@ conn_raw_write(struct conn *c, uint64_t addr, uint32_t key, uint32_t len, bool w
 	return post_send(c, &wr);
 }
 
-/* What lies at tx_offset, len bytes. */
+/* Write the len bytes that lie at tx_offset. */
 static int
 write_staged(struct conn *c, uint32_t len, unsigned int writes)
 {
@@ -295,7 +297,7 @@ conn_take(struct conn *c, uint8_t *buf, uint32_t len)
 	return read_done(c, n) == 0 ? n : 0;
 }
 
-/* ---- what comes ---- */
+/* ---- received messages ---- */
 
 static int
 on_memory(struct conn *c, const uint8_t *msg)
@@ -313,7 +315,7 @@ on_memory(struct conn *c, const uint8_t *msg)
 	return 0;
 }
 
-/* Take the window that was registered last, when what went to the one before is acknowledged. */
+/* Use the window that was registered last, when all writes to the one before are acknowledged. */
 static int
 next_window(struct conn *c)
 {
@@ -402,7 +404,7 @@ on_completion(struct conn *c, const struct ibv_wc *wc)
 	if ((wc->wr_id & WR_RECV) == 0)
 		return 0;
 	memcpy(msg, c->recv_buf[i], RECV_LEN);
-	/* First of all, so that the peer finds one. */
+	/* Post the receive again first, so that the peer always finds one. */
 	if (post_recv(c, i) != 0)
 		return -1;
 	if (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM)
@@ -433,7 +435,7 @@ on_cm(struct conn *c)
 	return 1;
 }
 
-/* All completions that are there. Returns their number. */
+/* Handle all available completions. Returns their number. */
 static int
 drain(struct conn *c)
 {
@@ -474,7 +476,7 @@ conn_step(struct conn *c, int timeout_ms)
 		if (ibv_req_notify_cq(c->cq, 0) != 0)
 			return breaks(c, "ibv_req_notify_cq");
 	}
-	/* A disconnect is seen behind what came before it. */
+	/* Handle completions before the disconnect that followed them. */
 	if (drain(c) < 0)
 		return -1;
 	return c->broken || c->gone ? -1 : 0;
@@ -517,7 +519,7 @@ conn_answers(const struct conn *c, uint64_t n)
 
 /* ---- connecting ---- */
 
-/* A queue pair for c->id, with its receives posted. */
+/* Create a queue pair for c->id, with its receives posted. */
 static int
 set_up(struct conn *c)
 {
@@ -558,7 +560,7 @@ set_up(struct conn *c)
 	return 0;
 }
 
-/* The event that this step of connecting ends with. */
+/* Wait for the event that ends this step of connecting. */
 static int
 await(struct conn *c, enum rdma_cm_event_type want)
 {
@@ -578,7 +580,7 @@ int
 conn_connect(struct conn *c, const struct conn_conf *conf, const char *from, const char *to,
 	     const char *port)
 {
-	/* As the known clients: a receiver that is not ready is asked again for ever. */
+	/* As the known clients: retry a receiver that is not ready for ever. */
 	struct rdma_conn_param param = {
 		.responder_resources = 1,
 		.initiator_depth = 1,

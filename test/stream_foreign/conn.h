@@ -3,16 +3,17 @@
 #define FOREIGN_CONN_H
 
 /*
- * One connection of the Redis/Valkey RDMA protocol on plain ibverbs and librdmacm, for tests: it
- * knows nothing of leat. It is strict: a peer that breaks a rule, however harmless, ends it with a
- * reason in words. It sends what it is told to, so that it can break each rule itself.
+ * One connection of the Redis/Valkey RDMA protocol on plain ibverbs and librdmacm, for tests, with
+ * no code of leat. It is strict: when a peer breaks a rule, however harmless, it ends the
+ * connection with a reason in words. It sends whatever it is asked to send, so that it can break each rule
+ * itself.
  *
- *	conn_connect() or conn_accept(), then conn_step() until conn.up; then
+ * 	conn_connect() or conn_accept(), then conn_step() until conn.up; then
  *
- *	room to write		conn_room()
- *	WRITEs, then an IMM	conn_write()
- *	bytes that came		conn_readable(), conn_read()
- *	window used up		conn_read() registers the next one of conn.windows
+ * 	room to write		conn_room()
+ * 	WRITEs, then an IMM	conn_write()
+ * 	bytes that came		conn_readable(), conn_read()
+ * 	window used up		conn_read() registers the next one of conn.windows
  */
 
 #include <stdbool.h>
@@ -24,16 +25,16 @@
 
 #include "wire.h"
 
-/* Receives and sends that are posted, as in the known implementations. */
+/* Number of posted receives and sends, as in the known implementations. */
 #define RECVS 1024u
 #define SENDS 1024u
-/* Of each receive: more than any message has, so that longer ones are seen. */
+/* Bytes of each receive: more than any message has, so that a longer one is seen. */
 #define RECV_LEN 128u
-/* Longest window of a peer that is taken, and sizes of windows in a list. */
+/* Longest window of a peer that is accepted, and number of windows in a list. */
 #define PEER_WINDOW_MAX (64u << 20)
 #define WINDOWS_MAX 16
 
-/* Windows that are registered one after the other, again and again. */
+/* Windows that are registered one after the other, repeatedly. */
 struct windows {
 	uint32_t len[WINDOWS_MAX];
 	unsigned int n;
@@ -41,10 +42,13 @@ struct windows {
 
 struct conn_conf {
 	struct windows windows;
-	unsigned int recvs;   /* that are posted; RECVS, or 0 to post none */
+	unsigned int recvs;   /* number of posted receives: RECVS, or 0 to post none */
 	bool no_registration; /* never register a window */
-	bool asks;	      /* features are asked for: opcode 0 is no surprise */
-	/* Reserved bytes of what is sent are not zero, and not looked at in what comes. */
+	bool asks;	      /* features are asked for: a message with opcode 0 is expected */
+	/*
+	 * Reserved bytes of sent messages are not zero, and those of received messages are not
+	 * checked.
+	 */
 	bool noisy;
 };
 
@@ -55,13 +59,13 @@ struct conn {
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *comp;
 	struct ibv_cq *cq;
-	bool accepted;		      /* by a server; else a client's */
+	bool accepted;		      /* by a server; else the connection is a client's */
 	bool up;		      /* connected */
-	bool gone;		      /* disconnected, or its queue pair has failed */
+	bool gone;		      /* disconnected, or the queue pair has failed */
 	bool told;		      /* the peer disconnected, in order or not */
-	bool broken;		      /* the peer broke a rule, or something failed here */
-	char why[160];		      /* of broken */
-	enum ibv_wc_status wc_status; /* of the first work request that failed */
+	bool broken;		      /* the peer broke a rule, or a call failed here */
+	char why[160];		      /* why the connection is broken */
+	enum ibv_wc_status wc_status; /* status of the first work request that failed */
 
 	/* Control messages. */
 	uint8_t (*recv_buf)[RECV_LEN];
@@ -70,7 +74,7 @@ struct conn {
 	struct ibv_mr *send_mr;
 	unsigned int next_send;
 
-	/* The window here, into which the peer writes. */
+	/* This side's window, into which the peer writes. */
 	uint8_t *rx_map;
 	size_t rx_mapped;
 	struct ibv_mr *rx_mr;
@@ -78,7 +82,7 @@ struct conn {
 	uint32_t rx_len, rx_arrived, rx_read;
 	uint64_t rx_total; /* bytes read so far */
 
-	/* The peer's window, and the bytes that go there, at the same offset. */
+	/* The peer's window, and the bytes to send, at the same offset. */
 	struct memory peer, next_peer; /* next_peer.length 0: none */
 	uint8_t *tx;
 	size_t tx_mapped;
@@ -87,17 +91,17 @@ struct conn {
 	uint64_t tx_total; /* bytes written so far */
 	unsigned int outstanding;
 
-	/* What came. */
+	/* Counters of messages. */
 	uint64_t registrations_sent, registrations;
 	uint64_t keepalives, notices, questions, others;
-	uint64_t keepalive_at, keepalive_before; /* of the last two, ms */
-	uint8_t answer[CONTROL_LEN];		 /* last message with opcode 0 */
+	uint64_t keepalive_at, keepalive_before; /* times of the last two keepalives, ms */
+	uint8_t answer[CONTROL_LEN];		 /* the last message with opcode 0 */
 	unsigned int answers;
 };
 
 uint64_t now_ms(void);
 
-/* A byte of a stream, by its position; each seed is another stream. */
+/* Return the byte at a position of a stream; each seed is another stream. */
 static inline uint8_t
 pattern(uint64_t seed, uint64_t at)
 {
@@ -106,35 +110,35 @@ pattern(uint64_t seed, uint64_t at)
 	return (uint8_t)(x >> 32 ^ at);
 }
 
-/* Both return 0, or -1 with c->why. The connection is up when conn_step() has seen it. */
+/* Return 0, or -1 with c->why. The connection is up when conn_step() has set c->up. */
 int conn_connect(struct conn *c, const struct conn_conf *conf, const char *from, const char *to,
 		 const char *port);
-/* id is that of RDMA_CM_EVENT_CONNECT_REQUEST, which was acknowledged. */
+/* id is that of an RDMA_CM_EVENT_CONNECT_REQUEST, which was acknowledged. */
 int conn_accept(struct conn *c, const struct conn_conf *conf, struct rdma_cm_id *id);
 
 /*
- * Handle what has happened; if it is nothing, wait for it, at most so long. Returns 0, or -1 when
- * the connection is gone or broken.
+ * Handle events and completions; if there are none, wait for them for at most timeout_ms. Returns
+ * 0, or -1 when the connection has ended or is broken.
  */
 int conn_step(struct conn *c, int timeout_ms);
 
 /* Step until holds(c, n), the connection ends, or ms have passed. Returns whether it holds. */
 bool conn_wait(struct conn *c, uint64_t ms, bool (*holds)(const struct conn *c, uint64_t n),
 	       uint64_t n);
-/* What can be waited for. */
+/* Conditions to wait for. */
 bool conn_is_up(const struct conn *c, uint64_t n);
 bool conn_registered(const struct conn *c, uint64_t n);
 bool conn_keepalives(const struct conn *c, uint64_t n);
 bool conn_answers(const struct conn *c, uint64_t n);
 
-/* Room in the peer's window, bytes. */
+/* Return the room in the peer's window, bytes. */
 static inline uint32_t
 conn_room(const struct conn *c)
 {
 	return c->peer.length - c->tx_offset;
 }
 
-/* May anything be posted now? */
+/* May a work request be posted now? */
 static inline bool
 conn_idle_slot(const struct conn *c)
 {
@@ -142,12 +146,12 @@ conn_idle_slot(const struct conn *c)
 }
 
 /*
- * The next len bytes of the stream with this seed, at most conn_room(), in so many WRITEs, the last
- * of which has an immediate that counts them all.
+ * Write the next len bytes of the stream with this seed, at most conn_room(), in so many WRITEs,
+ * the last of which has an immediate that counts them all.
  */
 int conn_write(struct conn *c, uint64_t seed, uint32_t len, unsigned int writes);
 
-/* Bytes that have arrived and are not read. */
+/* Return the number of bytes that have arrived and are not read. */
 static inline uint32_t
 conn_readable(const struct conn *c)
 {
@@ -155,13 +159,13 @@ conn_readable(const struct conn *c)
 }
 
 /*
- * Read at most len bytes and compare them with the stream. When all of the window is read the next
- * one is registered. Returns the number of bytes, or -1 with c->why.
+ * Read at most len bytes and compare them with the stream. When the whole window is read, register
+ * the next one. Returns the number of bytes, or -1 with c->why.
  */
 int64_t conn_read(struct conn *c, uint64_t seed, uint32_t len);
-/* Read bytes without a comparison, into buf. */
+/* Read bytes into buf, without a comparison. */
 uint32_t conn_take(struct conn *c, uint8_t *buf, uint32_t len);
-/* As conn_write(), of these bytes. */
+/* As conn_write(), with the bytes of buf. */
 int conn_write_bytes(struct conn *c, const uint8_t *buf, uint32_t len, unsigned int writes);
 
 /* Send a control message, of any length up to RECV_LEN. */
@@ -169,11 +173,11 @@ int conn_control(struct conn *c, const uint8_t *msg, uint32_t len);
 int conn_keepalive(struct conn *c);
 /* Register the next window. */
 int conn_register(struct conn *c);
-/* A WRITE, or WRITE_WITH_IMM with imm in host order, whatever it does to the peer. */
+/* Post a WRITE, or a WRITE_WITH_IMM with imm in host order, to any address of the peer. */
 int conn_raw_write(struct conn *c, uint64_t addr, uint32_t key, uint32_t len, bool with_imm,
 		   uint32_t imm);
 
-/* Disconnect if it is up, and free all. */
+/* Disconnect if the connection is up, and free everything. */
 void conn_close(struct conn *c);
 
 #endif /* FOREIGN_CONN_H */

@@ -98,7 +98,7 @@ window_wraps(struct conn *c)
 	return window(c, UINT64_MAX - 100, 4096);
 }
 
-/* ---- floods, each within what may be posted ---- */
+/* ---- floods, each within the number of sends that may be posted ---- */
 
 static int
 flood(struct conn *c, const uint8_t *msg)
@@ -173,7 +173,7 @@ notices_add_up(struct conn *c)
 	return notice(c, c->peer.length / 2 + 1) == 0 ? notice(c, c->peer.length / 2 + 1) : -1;
 }
 
-/* In 32 bits the sum is a small number. */
+/* The sum of the notices overflows 32 bits, to a small number. */
 static int
 notices_wrap(struct conn *c)
 {
@@ -186,14 +186,14 @@ notice_zero(struct conn *c)
 	return notice(c, 0);
 }
 
-/* Before the victim's window is known: the notice has no bytes. */
+/* The notice comes before the victim's window is known, so it can't announce bytes. */
 static int
 early_notice(struct conn *c)
 {
 	return conn_raw_write(c, 0, 0, 0, true, 1000);
 }
 
-/* ---- memory ---- */
+/* ---- writes to memory ---- */
 
 static int
 write_beyond(struct conn *c)
@@ -215,7 +215,9 @@ wrong_key(struct conn *c)
 
 /* ---- standing still ---- */
 
-/* A window's worth of bytes, of which the victim can send back none, or no more than 64 KiB. */
+/*
+ * Send a window's worth of bytes, of which the victim can send back none, or no more than 64 KiB.
+ */
 static int
 fill(struct conn *c)
 {
@@ -283,7 +285,7 @@ offence_conf(const struct offence *o, struct conn_conf *conf)
 	conf->no_registration = o->no_window;
 }
 
-/* What the offence came to, in words; NULL: what it should. */
+/* Return what is wrong with the outcome of the offence; NULL: nothing. */
 static const char *
 wrong(const struct offence *o, const struct conn *c)
 {
@@ -291,7 +293,7 @@ wrong(const struct offence *o, const struct conn *c)
 		return c->why;
 	if (o->outcome == ENDS && !c->gone)
 		return "the connection goes on";
-	/* A client that gets other bytes than it wants may leave. */
+	/* A client may leave when it gets other bytes than it expects. */
 	if (o->outcome == STAYS && c->gone && !c->accepted)
 		return "the connection has ended";
 	if (o->status != IBV_WC_SUCCESS && c->wc_status != o->status)

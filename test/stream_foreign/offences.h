@@ -2,36 +2,39 @@
 #ifndef FOREIGN_OFFENCES_H
 #define FOREIGN_OFFENCES_H
 
-/* What a hostile or odd peer does, on a connection that is up. Both sides can. */
+/* Actions of a hostile or odd peer on a connection that is up. Both sides can run them. */
 
 #include "conn.h"
 
-/* What becomes of the connection that it is done on; no other may notice. */
+/* Outcome for the connection on which the offence is committed; no other may be disturbed. */
 enum outcome {
 	ENDS,	/* the victim ends it */
 	STAYS,	/* it goes on, or stands still, until the offender closes it */
-	EITHER, /* as the victim pleases */
+	EITHER, /* the victim may choose */
 };
 
 struct offence {
 	const char *name;
-	/* NULL: that conf is like that is offence enough. Returns 0, or -1 with c->why. */
+	/*
+	 * NULL: the offence is only in the connection's configuration. Returns 0, or -1 with
+	 * c->why.
+	 */
 	int (*commit)(struct conn *c);
 	enum outcome outcome;
-	bool at_once;		     /* without waiting for the victim's window */
+	bool at_once;		     /* do not wait for the victim's window */
 	bool no_receives, no_window; /* as in struct conn_conf */
-	enum ibv_wc_status status;   /* of the work request, if not IBV_WC_SUCCESS */
+	enum ibv_wc_status status;   /* of the work request, if the offence gives it one */
 };
 
 extern const struct offence offences[];
 extern const unsigned int offences_n;
 
 const struct offence *offence_by_name(const char *name);
-/* Change the configuration of the connection that it will be done on. */
+/* Change the configuration of the connection on which the offence will be committed. */
 void offence_conf(const struct offence *o, struct conn_conf *conf);
 /*
- * Commit it, and see what comes of it; beside() is called again and again meanwhile, until it
- * returns true after an offence that ends nothing. Returns 0, or -1 with c->why.
+ * Commit the offence, and check the outcome. beside() is called repeatedly meanwhile, after an
+ * offence that does not end the connection until it returns true. Returns 0, or -1 with c->why.
  */
 int offence_run(const struct offence *o, struct conn *c, bool (*beside)(void *arg), void *arg);
 

@@ -9,9 +9,9 @@
 #define MIB (1024u * KIB)
 #define PATIENCE_MS 30000
 #define KEEPALIVE_MS 3000
-/* Keepalives may be early or late by so much: the machine may be busy, or emulated. */
+/* Keepalives may be early or late by this time: the machine may be busy, or emulated. */
 #define KEEPALIVE_SLACK_MS 1000
-/* For so long nothing moves where both sides are full. */
+/* Time for which no byte moves when both sides are full. */
 #define FULL_MS 1000
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -41,7 +41,7 @@ small_pieces(struct conn *c, bool soak)
 	return talk(&t, PATIENCE_MS);
 }
 
-/* As much as fits, through windows of the length that the rule has. */
+/* Write as much as fits, through windows of the lengths in the rule. */
 static int
 stream(struct conn *c, bool soak)
 {
@@ -52,8 +52,8 @@ stream(struct conn *c, bool soak)
 }
 
 /*
- * Writes that end at the end of the server's window, one before and one behind it, and ones that
- * then have room for a single byte.
+ * Writes that end at the end of the server's window, one byte before it and one behind it, and
+ * writes that then have room for a single byte.
  */
 static int
 window_end(struct conn *c, bool soak)
@@ -67,7 +67,7 @@ window_end(struct conn *c, bool soak)
 	return talk(&t, PATIENCE_MS);
 }
 
-/* The same with the window here: the server sends back what came, as a whole. */
+/* The same for this side's window: the server sends back each write as a whole. */
 static int
 own_window_end(struct conn *c, bool soak)
 {
@@ -86,7 +86,7 @@ own_window_end(struct conn *c, bool soak)
 	return talk(&t, PATIENCE_MS);
 }
 
-/* WRITEs without a notice, then one that counts them all. */
+/* WRITEs without a notice, then one whose notice counts them all. */
 static int
 many_writes(struct conn *c, bool soak)
 {
@@ -134,7 +134,10 @@ byte_reader(struct conn *c, bool soak)
 	return talk(&t, PATIENCE_MS);
 }
 
-/* Read nothing for so long, and less than fits meanwhile: nothing may be lost, or come later. */
+/*
+ * Read nothing for a while, during which less than fits arrives: no byte may be lost, or come
+ * later.
+ */
 static int
 paused_reader(struct conn *c, bool soak)
 {
@@ -150,8 +153,8 @@ paused_reader(struct conn *c, bool soak)
 }
 
 /*
- * Write as much as the server takes, and read nothing: its window is full, and the one here, and
- * then nothing moves until something is read.
+ * Write as much as the server takes, and read nothing: its window fills up, and this side's; then
+ * no byte may move until something is read.
  */
 static int
 both_full(struct conn *c, bool soak)
@@ -174,14 +177,14 @@ both_full(struct conn *c, bool soak)
 			return fail(c, "the server takes bytes without end");
 	}
 	t.hold = false;
-	/* What is on its way, and a little more. */
+	/* The bytes in flight, and a little more. */
 	t.total = c->tx_total + (soak ? 16 : 1) * MIB;
 	return talk(&t, PATIENCE_MS);
 }
 
 /* ---- control messages ---- */
 
-/* The server sends one every 3 s; those of a client are accepted. */
+/* The server sends a keepalive every 3 s; those of a client are accepted. */
 static int
 keepalives(struct conn *c, bool soak)
 {
@@ -229,7 +232,7 @@ features(struct conn *c, bool soak)
 			return c->broken ? -1 : fail(c, "no answer");
 		if (wire_get(c->answer + 2, 2) != selects[i])
 			return fail(c, "the answer has another select");
-		/* The first 64 are the protocol's, which has given out none. */
+		/* Features of the first 64 bits belong to the protocol, which has defined none. */
 		if (selects[i] == 0 && wire_get(c->answer + 24, 8) != 0)
 			return fail(c, "the answer has features that nobody knows");
 		wire_put_feature(msg, OP_SET_CLIENT_FEATURE, selects[i], 0);

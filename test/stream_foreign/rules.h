@@ -2,7 +2,7 @@
 #ifndef FOREIGN_RULES_H
 #define FOREIGN_RULES_H
 
-/* What a client may do with an echo server, each on a connection of its own. */
+/* Correct actions of a client with an echo server, each on a connection of its own. */
 
 #include "conn.h"
 

@@ -2,8 +2,9 @@
 
 /*
  * foreign-server [OPTION]... ADDRESS PORT: an echo server of the Redis/Valkey RDMA protocol that
- * knows nothing of leat, for clients at the other end. Of each connection that has ended a line
- * tells "ok" or why not; the exit code is 1 when one was not. --help has the options.
+ * has no code of leat, for clients at the other end. It prints a line for each connection that has
+ * ended, with "ok" or the reason of the failure; the exit code is 1 when one failed. --help has the
+ * options.
  */
 
 #include <errno.h>
@@ -19,7 +20,7 @@
 #include "offences.h"
 
 #define PEERS 64
-/* What the others must have echoed after an offence that ends nothing, bytes. */
+/* Bytes that the other connections must have echoed after an offence that ends none. */
 #define NEIGHBOUR_BYTES (200u << 10)
 #define CHUNK 65536u
 
@@ -27,17 +28,17 @@ struct peer {
 	struct conn c;
 	bool used;
 	unsigned int number;
-	const struct offence *offence; /* still to be committed */
+	const struct offence *offence; /* to be committed, or NULL */
 	bool offending;		       /* offence_run() steps it */
 	uint64_t keepalive_at;
-	uint64_t paused_until; /* ms; 0: not yet, UINT64_MAX: no more */
+	uint64_t paused_until; /* time, ms; 0: not paused yet, UINT64_MAX: not again */
 };
 
 static struct conn_conf conf = { .recvs = RECVS };
 static uint64_t keepalive_ms = 3000, pause_after = UINT64_MAX, pause_ms;
 static uint32_t read_max = CHUNK;
 static unsigned int writes = 1, connections;
-static unsigned int offence, offences_end; /* still to be committed: from, to */
+static unsigned int offence, offences_end; /* range of the offences still to be committed */
 
 static struct peer peers[PEERS];
 static struct rdma_cm_id *listener;
@@ -111,7 +112,7 @@ paused(struct peer *p)
 	return now_ms() < p->paused_until;
 }
 
-/* Send back what has come. Returns the number of bytes. */
+/* Send back the received bytes. Returns the number of bytes. */
 static uint32_t
 echo(struct peer *p)
 {
@@ -147,7 +148,7 @@ offend(struct peer *p)
 		end_peer(p, offence_run(o, &p->c, serve, &until) == 0 ? NULL : p->c.why);
 }
 
-/* Returns whether anything was done. */
+/* Drive one connection. Returns whether anything was done. */
 static bool
 peer_turn(struct peer *p)
 {
@@ -179,7 +180,7 @@ peer_turn(struct peer *p)
 	return n > 0;
 }
 
-/* ---- all of them ---- */
+/* ---- all connections ---- */
 
 static void
 on_request(struct rdma_cm_id *id)
@@ -227,7 +228,7 @@ listen_turn(void)
 	return true;
 }
 
-/* A turn of all; arg is the number of echoed bytes that is enough. */
+/* Drive all connections; arg is the number of echoed bytes that is enough. */
 static bool
 serve(void *arg)
 {
@@ -248,7 +249,7 @@ serve(void *arg)
 		fds[n++] = (struct pollfd){ .fd = p->c.cm->fd, .events = POLLIN };
 		fds[n++] = (struct pollfd){ .fd = p->c.comp->fd, .events = POLLIN };
 	}
-	/* Timers, bytes that wait for room: 5 ms. */
+	/* At most 5 ms: timers are due, and bytes wait for room. */
 	if (!worked)
 		(void)poll(fds, n, 5);
 	return echoed >= *until || (others == 0 && ended > 0);

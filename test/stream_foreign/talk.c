@@ -4,7 +4,7 @@
 
 #include "talk.h"
 
-/* Length of the next piece. */
+/* Return the length of the next piece. */
 static uint64_t
 next_piece(struct talk *t)
 {
@@ -15,7 +15,7 @@ next_piece(struct talk *t)
 	len = t->pieces[t->next++ % t->n];
 	if (len < 0)
 		len = room + (len - AT_END(0));
-	/* One before the end of a window that has room for one byte. */
+	/* One byte before the end, of a window that has room for one byte only. */
 	return len > 0 ? (uint64_t)len : 1;
 }
 

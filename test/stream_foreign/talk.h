@@ -3,32 +3,34 @@
 #define FOREIGN_TALK_H
 
 /*
- * A talk with an echo server: a stream of bytes is written in pieces, and must come back. It is
- * driven by talk_turn(), so that several go on at once, or by talk() to its end.
+ * A talk with an echo server: a stream of bytes is written in pieces, and must come back. Call
+ * talk_turn() to drive several talks at once, or talk() to run one to its end.
  */
 
 #include "conn.h"
 
-/* A piece that ends so many bytes behind the end of the peer's window, for small d. */
+/* A piece that ends d bytes behind the end of the peer's window, for small d. */
 #define AT_END(d) (INT64_MIN / 2 + (d))
 
 struct talk {
 	struct conn *c;
 	uint64_t seed;
-	uint64_t total; /* bytes there and back */
-	const int64_t
-		*pieces; /* length of each write, again and again; NULL: as much as there is room */
+	uint64_t total;	       /* bytes there and back */
+	const int64_t *pieces; /* lengths of the writes, repeated; NULL: as much as there is room */
 	unsigned int n;
 	unsigned int writes; /* WRITEs of each piece; 0: one */
 	uint32_t read_max;   /* read at most so many bytes at once; 0: all */
 	bool hold;	     /* don't read */
-	bool in_turn;	     /* a piece when the one before has come back */
+	bool in_turn;	     /* write a piece only when the one before has come back */
 
 	unsigned int next;
-	uint64_t left; /* of a piece that did not fit */
+	uint64_t left; /* bytes of a piece that did not fit */
 };
 
-/* What can be done without waiting. Returns whether anything was; -1 with c->why. */
+/*
+ * Read and write what is possible without waiting. Returns whether anything was done; -1 with
+ * c->why.
+ */
 int talk_turn(struct talk *t);
 
 static inline bool
@@ -38,8 +40,8 @@ talk_done(const struct talk *t)
 }
 
 /*
- * Talk to the end. It is an error when nothing happens for so long. Returns 0, or -1 with
- * c->why.
+ * Run the talk to its end. It is an error when nothing happens for patience_ms. Returns 0, or -1
+ * with c->why.
  */
 int talk(struct talk *t, uint64_t patience_ms);
 

@@ -4,12 +4,12 @@
 
 /*
  * The control messages of the Redis/Valkey RDMA protocol, byte for byte. All integers are
- * big-endian; what is between the fields is zero when sent, and ignored when it arrives.
+ * big-endian; bytes between the fields are zero when sent, and ignored when received.
  *
- *	offset    0        2         4                  16          24       28
- *	feature   opcode   select    reserved .................     features (64 bits)
- *	keepalive opcode   reserved ...................................................
- *	memory    opcode   reserved ..................  address     length   key
+ * 	offset    0        2         4                  16          24       28
+ * 	feature   opcode   select    reserved .................     features (64 bits)
+ * 	keepalive opcode   reserved ...................................................
+ * 	memory    opcode   reserved ..................  address     length   key
  */
 
 #include <stdint.h>

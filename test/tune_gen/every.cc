@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What leat-tune-gen makes is for C++, too. */
+/* A header of leat-tune-gen must compile as C++, too. */
 
 #include <every_tune.h>
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the tests of leat-tune-gen share: its modules, from the tree, and what it makes, as modules."""
+"""Shared by the tests of leat-tune-gen: its modules, from the tree, and its output as modules."""
 
 import os
 import subprocess
@@ -15,16 +15,16 @@ sys.path += [GEN, os.path.join(TOP, "test/devtools")]
 
 
 def run(*args):
-    """The program, as a user calls it."""
+    """Run the program as a user does."""
     return subprocess.run([sys.executable, "-B", GEN, *args], capture_output=True, encoding="utf-8",
                           check=False)
 
 
 def module(name, path):
-    """The Python module that is made of a description."""
+    """Load the Python module that leat-tune-gen makes of a description."""
     made = run("--python", path)
     assert made.returncode == 0, made.stderr
     result = types.ModuleType(name)
-    sys.modules[name] = result  # dataclasses look their module up
+    sys.modules[name] = result  # dataclasses look up their module there
     exec(compile(made.stdout, name, "exec"), result.__dict__)
     return result

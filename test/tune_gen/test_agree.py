@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""C and Python agree byte for byte, and on what is no message: test_agree.py PROGRAM (values.c)"""
+"""C and Python agree byte for byte, and on bytes to refuse: test_agree.py PROGRAM (values.c)"""
 
 import json
 import random
@@ -67,7 +67,7 @@ def schema_in_c_is_that_of_json():
 
 
 def sizes_in_c_agree():
-    """What one_cache_line is checked by, before there is a compiler."""
+    """The sizes by which one_cache_line is checked without a compiler."""
     c = component.load(Source.read(gen.EVERY))
     sizes = [str(layout.c_size(c.settings)), str(layout.c_size(c.reports))]
     assert program.first[2:] == sizes, (program.first, sizes)
@@ -113,7 +113,7 @@ def accepted(unpack, data, error):
 
 
 def mutate(data):
-    """Other bytes, near to these."""
+    """Return bytes that differ a little."""
     data = bytearray(data)
     for _ in range(rng.randrange(1, 4)):
         how = rng.randrange(8)
@@ -123,9 +123,11 @@ def mutate(data):
             data += rng.randbytes(rng.choice([1, 7, 8]))
         elif how == 2:
             place = rng.randrange(len(data) // 8 + 1) * 8
-            data[place:place + 8] = struct.pack("<d", rng.choice([0.0, float("nan"), float("inf"), -1.0]))
+            data[place:place + 8] = struct.pack("<d", rng.choice(
+                [0.0, float("nan"), float("inf"), -1.0]))
         elif data:
-            data[rng.randrange(len(data))] = rng.choice([0, 1, 2, 0x7f, 0x80, 0xff, rng.randrange(256)])
+            data[rng.randrange(len(data))] = rng.choice([0, 1, 2, 0x7f, 0x80, 0xff,
+                                                         rng.randrange(256)])
     return bytes(data)
 
 
@@ -207,7 +209,7 @@ def hostile_messages_agree():
                 continue
             taken += 1
             assert made + bytes.fromhex(payload) == data, data.hex()
-            # Python shows what is not UTF-8 in another way, and does not send it.
+            # Python shows bytes that are not UTF-8 differently, and does not send them.
             texts = [getattr(m, f.name) for f in fields(m) if f.type == "str"]
             assert any("\ufffd" in t for t in texts) or m.pack() == data, data.hex()
     assert taken > 500 and refused > 500, (taken, refused)
@@ -215,8 +217,10 @@ def hostile_messages_agree():
 
 def python_refuses_wrong_values():
     wrong = [("enabled", 2), ("enabled", "true"), ("batch", 0), ("batch", 4097), ("batch", 1.0),
-             ("batch", True), ("window", 7), ("shift", 2**63), ("ratio", float("nan")), ("ratio", "1"),
-             ("ratio", 0.1), ("policy", 4), ("policy", -1), ("label", "x" * 13), ("label", "a\0"), ("label", "a\n"), ("label", "\x9b"),
+             ("batch", True), ("window", 7), ("shift", 2**63), ("ratio", float("nan")),
+             ("ratio", "1"), ("ratio", 0.1), ("policy", 4), ("policy", -1), ("label", "x" * 13),
+             ("label", "a\0"),
+             ("label", "a\n"), ("label", "\x9b"),
              ("label", b"x"), ("lcores", None)]
     for name, value in wrong:
         s = every.EverySettings()
@@ -239,5 +243,6 @@ def python_refuses_wrong_values():
 if __name__ == "__main__":
     program = Program(sys.argv[1])
     with program.process:
-        tap.main([hashes_agree, schema_in_c_is_that_of_json, sizes_in_c_agree, settings_agree, texts_agree, hostile_settings_agree, reports_agree,
+        tap.main([hashes_agree, schema_in_c_is_that_of_json, sizes_in_c_agree, settings_agree,
+                  texts_agree, hostile_settings_agree, reports_agree,
                   messages_agree, hostile_messages_agree, python_refuses_wrong_values])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-doc/guide/settings.md is that of the descriptions in the tree.
+doc/guide/settings.md must be up to date with the descriptions in the tree.
 
     test_guide.py --write       writes it
 """
@@ -16,7 +16,8 @@ GUIDE = os.path.join(gen.TOP, "doc/guide/settings.md")
 
 
 def descriptions():
-    found = [path for part in ("lib", "apps") for path in sorted(glob.glob(f"{gen.TOP}/{part}/*/*.toml"))]
+    found = [path for part in ("lib", "apps")
+             for path in sorted(glob.glob(f"{gen.TOP}/{part}/*/*.toml"))]
     return [path for path in found if path != gen.PROTOCOL]
 
 

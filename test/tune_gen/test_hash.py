@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The hash of a component differs exactly when its layout does: random descriptions, random changes."""
+"""The hash of a component changes exactly when its layout does.
+
+Tested with random descriptions and random changes.
+"""
 
 import copy
 import hashlib
@@ -19,7 +22,7 @@ HELPS = ["Help.", "Other help.", "More of it."]
 
 
 def toml(value):
-    """A value as TOML: JSON is, but for tables."""
+    """Print a value as TOML: as JSON, except for tables."""
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{k} = {toml(v)}" for k, v in value.items()) + " }"
     return json.dumps(value)
@@ -39,7 +42,8 @@ def random_setting(name):
     s = {"name": name, "type": kind, "when": rng.choice(["now", "next", "start"]),
          "help": rng.choice(HELPS)}
     if kind == "integer":
-        s |= {"range": [rng.choice([1, 2]), rng.choice([100, 2**40])], "default": rng.randint(2, 100)}
+        s |= {"range": [rng.choice([1, 2]), rng.choice([100, 2**40])],
+              "default": rng.randint(2, 100)}
         s |= {"unit": rng.choice(["us", "ops"])} if rng.random() < 0.5 else {}
         s |= {"special": {rng.choice(["automatic", "off"]): 0}} if rng.random() < 0.5 else {}
     elif kind == "real":
@@ -77,7 +81,7 @@ def random_description():
 
 
 def change(d):
-    """Something else in a copy: some of it is layout, some not."""
+    """Change something in a copy; the change concerns the layout, or not."""
     d = copy.deepcopy(d)
     table = rng.choice(["setting", "report"])
     make = random_setting if table == "setting" else random_report
@@ -95,7 +99,8 @@ def change(d):
     elif how == 4 and len(fields) > 1:
         del fields[rng.randrange(len(fields))]
     elif how == 5:
-        fields.insert(rng.randint(0, len(fields)), make(rng.choice([n for n in NAMES if n not in used])))
+        fields.insert(rng.randint(0, len(fields)),
+                      make(rng.choice([n for n in NAMES if n not in used])))
     elif how == 6 and fields:
         rng.choice(fields)["name"] = rng.choice([n for n in NAMES if n not in used])
     elif fields:
@@ -109,7 +114,7 @@ def load(d):
 
 
 def layout_of(c):
-    """What a reader of messages must know, from what is shown to agents."""
+    """The layout that a reader of messages must know, from the schema shown to agents."""
     shown = emit_json.describe(c)
     keys = ("name", "kind", "type", "offset", "bytes", "values")
     return [shown["component"]] + [[tuple(map(str, (f.get(k) for k in keys))) for f in shown[table]]
@@ -134,14 +139,15 @@ def hash_is_of_the_layout():
 
 def sizes_that_round_to_the_same_are_the_same():
     text = write({"component": "kv", "title": "T", "help": "H.", "report": [], "setting": [
-        {"name": "label", "type": "string", "size": 9, "default": "", "when": "now", "help": "H."}]})
+        {"name": "label", "type": "string", "size": 9, "default": "", "when": "now",
+         "help": "H."}]})
     hashes = {size: component.load(Source("x", text.replace("size = 9", f"size = {size}"))).hash
               for size in (8, 9, 16, 17)}
     assert hashes[9] == hashes[16] != hashes[8] and hashes[17] != hashes[16]
 
 
 def hash_is_the_same_everywhere():
-    """An agent of another release computes it, too: sha256sum of these lines."""
+    """An agent of another release computes the same hash: the sha256sum of these lines."""
     lines = "leat-tune-1\ncomponent kv\nreport calls counter integer 0 8"
     assert hashlib.sha256(lines.encode()).hexdigest().startswith("0ec4a5a57a451040")
     c = component.load(Source("x", 'component = "kv"\ntitle = "T"\nhelp = "H."\n[[report]]\n'
@@ -153,7 +159,7 @@ def hash_of_a_protocol():
     with open(gen.PROTOCOL, encoding="utf-8") as f:
         text = f.read()
     was = protocol.load(Source("x", text)).hash
-    changes = {  # of the text: does it change the layout?
+    changes = {  # change of the text: does it change the layout?
         ('number = 18', 'number = 19'): True, ('name = "epoch"', 'name = "era"'): True,
         ('type = "bool"', 'type = "integer"'): True, ('size = 64', 'size = 72'): True,
         ('payload = "report"', 'payload = "settings"'): True,

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Every mistake of a description is refused, in its line, with its reason, and all of a file at once.
+Every mistake in a description is reported with its line and reason, and all of a file at once.
 
-A case is a description, of which each line with a mistake ends with "# <- words of the reason"; a line
-with two of them has " & " between.
+A case is a description in which each line with a mistake ends with "# <- words of the reason"; a
+line with two mistakes has " & " between the words.
 """
 
 import contextlib
@@ -121,7 +121,7 @@ def check(text):
 
 
 def refused(text):
-    """The mistakes that are said are just those that are marked."""
+    """The reported mistakes must be exactly the marked ones."""
     wanted = []
     for number, line in enumerate(text.split("\n"), 1):
         _, mark, words = line.partition("# <- ")
@@ -140,7 +140,7 @@ def refused(text):
 
 
 def change(old, new, text=GOOD):
-    """The first line that has old gets new; what is behind "#" in that is the mistake."""
+    """Replace old in the first line that has it; the text behind "#" in new marks the mistake."""
     assert old in text, old
     return text.replace(old, new, 1)
 
@@ -171,7 +171,8 @@ def syntax():
 
 
 def keys():
-    cases(('help = "A table of keys."', 'help = "A table."\ncolour = "red" # <- unknown key \'colour\''),
+    cases(('help = "A table of keys."',
+           'help = "A table."\ncolour = "red" # <- unknown key \'colour\''),
           ('unit = "ops"', "units = \"ops\" # <- unknown key 'units'"),
           ('title = "Keys"', 'title = 1 # <- must be a string'),
           ('kind = "counter"', 'kind = "counter"\nrange = [1, 2] # <- unknown key'),
@@ -231,7 +232,8 @@ def names_of_things():
           ('help = "Both at once."', 'help = "Both at once."\n' + GROUP.replace(
               'name = "pair"', 'name = "pair" # <- another group').replace(
               'settings = ["batch", "burst"]',
-              'settings = ["batch", "burst"] # <- in group \'pair\', too & in group \'pair\', too')))
+              'settings = ["batch", "burst"] '
+              '# <- in group \'pair\', too & in group \'pair\', too')))
 
 
 def texts():
@@ -325,18 +327,21 @@ help = "The mode that is effective."
 
 
 def groups():
-    cases(('settings = ["batch", "burst"]', 'settings = ["batch", "bursts"] # <- no setting \'bursts\''),
+    cases(('settings = ["batch", "burst"]',
+           'settings = ["batch", "bursts"] # <- no setting \'bursts\''),
           ('settings = ["batch", "burst"]', 'settings = ["batch", "batch"] # <- is there twice'),
           ('settings = ["batch", "burst"]', 'settings = ["batch"] # <- two settings or more'),
           ('settings = ["batch", "burst"]', 'settings = [] # <- two settings or more'),
           ('settings = ["batch", "burst"]', 'settings = [1, 2] # <- no setting 1 & no setting 2'),
           ('rule = "batch <= burst"', 'rule = "batch =< burst" # <- is not NAME OP NAME'),
-          ('rule = "batch <= burst"', 'rule = "batch <= 16" # <- \'16\' is no setting of the group'),
+          ('rule = "batch <= burst"',
+           'rule = "batch <= 16" # <- \'16\' is no setting of the group'),
           ('rule = "batch <= burst"', 'rule = "batch <= burst + 1" # <- is not NAME OP NAME'),
           ('rule = "batch <= burst"', 'rule = "" # <- is not NAME OP NAME'),
           ('rule = "batch <= burst"', 'rule = "batch <= share" # <- no setting of the group'),
           ('rule = "batch <= burst"', 'rule = "batch <= batch" # <- with itself'),
-          ('rule = "batch <= burst"', 'rule = "batch > burst" # <- does not hold for the defaults, 8 and'),
+          ('rule = "batch <= burst"',
+           'rule = "batch > burst" # <- does not hold for the defaults, 8 and'),
           ('rule = "batch <= burst"', 'rule = "batch == burst" # <- does not hold'))
     refused(TOP + SETTING + SECOND.replace('"now"', '"start"') + GROUP.replace(
         '"burst"]', '"burst"] # <- only at start'))
@@ -344,7 +349,7 @@ def groups():
         '= burst"', '= burst" # <- the units are'))
     refused(TOP + SETTING + ENUM + GROUP.replace("burst", "mode").replace(
         '= mode"', '= mode" # <- both must be integers'))
-    # a default that is special breaks no rule
+    # a default that is a special value breaks no rule
     assert check(TOP + SETTING + SECOND.replace("default = 16", "default = 0") + GROUP)[0] == 0
 
 
@@ -354,7 +359,8 @@ def reports():
           ('kind = "counter"\nunit = "calls"',
            'kind = "histogram"\ntype = "integer" # <- has type histogram'),
           ('unit = "calls"', 'unit = "calls"\naggregate = "mean" # <- has aggregate sum'),
-          ('kind = "counter"\nunit = "calls"', 'kind = "histogram"\nunit = "us" # <- has nanoseconds'),
+          ('kind = "counter"\nunit = "calls"',
+           'kind = "histogram"\nunit = "us" # <- has nanoseconds'),
           ('kind = "counter"\nunit = "calls"',
            'kind = "text"\nsize = 8\nunit = "calls" # <- string has no unit'),
           ('kind = "counter"\nunit = "calls"',
@@ -364,7 +370,8 @@ def reports():
         "[[report]]", "[[report]] # <- leat_kv_calls_total ends as no gauge may"))
     refused(TOP + REPORT.replace('"calls"\nkind', '"busy_ns"\nkind').replace('"calls"', '"ns"')
             + REPORT.replace('"calls"\nkind', '"busy_us"\nkind').replace('"calls"', '"us"').replace(
-                "[[report]]", "[[report]] # <- metric leat_kv_busy_seconds is that of 'busy_ns', too"))
+                "[[report]]",
+                "[[report]] # <- metric leat_kv_busy_seconds is that of 'busy_ns', too"))
 
 
 def sizes():
@@ -384,9 +391,11 @@ def sizes():
 
 
 def all_at_once():
-    refused(TOP.replace('"Keys"', '"" # <- empty') + SETTING.replace("default = 8", "default = 0.5 # <- "
+    refused(TOP.replace('"Keys"', '"" # <- empty')
+            + SETTING.replace("default = 8", "default = 0.5 # <- "
             "neither a number").replace('"now"', '"soon" # <- there are now')
-            + SECOND.replace("[1, 64]", "[9, 3] # <- empty") + ENUM.replace('"A mode."', '"A" # <- full')
+            + SECOND.replace("[1, 64]", "[9, 3] # <- empty")
+            + ENUM.replace('"A mode."', '"A" # <- full')
             + GROUP.replace('"pair"', '"for" # <- word of C')
             + REPORT.replace('"counter"', '"count" # <- there are counter'))
     # in several files
@@ -401,10 +410,11 @@ def all_at_once():
 
 
 def lines_behind_texts_of_several_lines():
-    """What looks like a table inside a string is none."""
+    """A table header inside a string is not one."""
     refused(TOP.replace('"A table of keys."', '"""\\\n[[setting]]\\\n  name = 3."""')
             + SETTING.replace("default = 8", "default = 0x100 # <- outside"))
-    refused(TOP.replace("\n", "\r\n") + SETTING.replace("default = 8", "default = 100 # <- outside"))
+    refused(TOP.replace("\n", "\r\n") 
+            + SETTING.replace("default = 8", "default = 100 # <- outside"))
 
 
 def messages():
@@ -417,7 +427,8 @@ def messages():
           ('payload = "settings"', 'payload = "all" # <- there are settings'),
           ('help = "Another."', 'help = "Another" # <- full stop'),
           ('name = "second"', 'name = "Second" # <- lower case'),
-          ('fields = [{ name = "ok", type = "bool", help = "yes" }]', 'fields = [] # <- from 1 to 64'),
+          ('fields = [{ name = "ok", type = "bool", help = "yes" }]',
+           'fields = [] # <- from 1 to 64'),
           text=PROTOCOL)
     field = '    { name = "what", type = "integer", help = "a number" },'
     for new, reason in (

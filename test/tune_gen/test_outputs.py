@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-What leat-tune-gen writes, byte by byte, of the guide's example; and its command line.
+The output of leat-tune-gen for the guide's example, byte by byte; and its command line.
 
     test_outputs.py PROGRAM     the archive that is installed
-    test_outputs.py --write     after a change that is meant: writes golden/, to be looked at
+    test_outputs.py --write     after an intended change: writes golden/, to be reviewed
 """
 
 import contextlib
@@ -25,7 +25,8 @@ from leat_tune_gen.source import Source
 
 KV = os.path.join(gen.HERE, "kv.toml")
 GUIDE = os.path.join(gen.TOP, "doc/guide/tune-description.md")
-OUTPUTS = ("c-header", "c-source", "python", "json", "markdown", "man", "completion", "metrics", "mlos")
+OUTPUTS = ("c-header", "c-source", "python", "json", "markdown", "man", "completion", "metrics",
+           "mlos")
 program = None
 
 
@@ -39,7 +40,7 @@ def expected(kind):
 
 
 def made(*args):
-    """What is written of these arguments, or of the example."""
+    """The output for these arguments, or for the example."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         assert cli.main(["leat-tune-gen", f"--{args[0]}", *(args[1:] or [KV])]) == 0
@@ -85,7 +86,8 @@ def guide_says_how_the_hash_comes_about():
 
 
 def guide_shows_mistakes_as_they_are():
-    wrong = read(KV).replace("automatic = 0", "automatic = 8").replace("percent < high", "percent > high")
+    wrong = read(KV).replace("automatic = 0", "automatic = 8")
+    wrong = wrong.replace("percent < high", "percent > high")
     with tempfile.TemporaryDirectory() as d:
         with open(os.path.join(d, "kv.toml"), "w", encoding="utf-8") as f:
             f.write(wrong)
@@ -117,7 +119,8 @@ def metrics_are_those_of_openmetrics():
         assert "unit" not in m or m["family"].endswith("_" + m["unit"]), m
         assert m.get("unit") not in ("ns", "us", "ms", "percent"), m
     by = {m["field"]: m for m in every}
-    assert (by["busy_ns"]["metric"], by["busy_ns"]["factor"]) == ("leat_every_busy_seconds_total", 1e-9)
+    busy = by["busy_ns"]
+    assert (busy["metric"], busy["factor"]) == ("leat_every_busy_seconds_total", 1e-9)
     assert by["turns"]["metric"] == "leat_every_turns_total"
 
 
@@ -132,7 +135,8 @@ def mlos_has_what_it_reads():
     described = json.loads(made("json", gen.EVERY))["settings"]
     assert set(params) == {f"every.{s['name']}" for s in described if s["type"] != "string"}
     for p in params.values():
-        assert set(p) <= {"description", "meta", "type", "default", "values", "range", "special", "log",
+        assert set(p) <= {"description", "meta", "type", "default", "values", "range", "special",
+                          "log",
                           "quantization_bins"}, p
         if p["type"] == "categorical":
             assert p["default"] in p["values"] and "range" not in p, p
@@ -147,11 +151,12 @@ def mlos_has_what_it_reads():
 
 
 def compiles_without_a_warning():
-    """Random descriptions, with every compiler that there is; leat itself is built with one of them."""
+    """Random descriptions, with every compiler found; leat itself is built with one of them."""
     flags = subprocess.run(["pkg-config", "--cflags", "libdpdk"], capture_output=True, check=True,
                            encoding="utf-8").stdout.replace("-I", "-isystem").split()
     flags += ["-I" + os.path.join(gen.TOP, d) for d in ("lib/tune", "lib/base")]
-    flags += ["-Wall", "-Wextra", "-Wpedantic", "-Wmissing-prototypes", "-Wno-variadic-macros", "-Werror",
+    flags += ["-Wall", "-Wextra", "-Wpedantic", "-Wmissing-prototypes", "-Wno-variadic-macros",
+              "-Werror",
               "-fsyntax-only"]
     with tempfile.TemporaryDirectory() as d:
         headers = ""
@@ -171,7 +176,8 @@ def compiles_without_a_warning():
         for compiler in found:
             files = ["all.cc"] if "++" in compiler else sources
             own = [x for x in flags if "++" not in compiler or x != "-Wmissing-prototypes"]
-            result = subprocess.run([compiler, *own, *files], cwd=d, capture_output=True, check=False,
+            result = subprocess.run([compiler, *own, *files], cwd=d, capture_output=True,
+                                    check=False,
                                     encoding="utf-8")
             assert result.returncode == 0, result.stderr
 
@@ -179,15 +185,17 @@ def compiles_without_a_warning():
 def documents_escape():
     markdown, man = made("markdown", gen.EVERY), made("man", gen.EVERY)
     assert "\\*/ help." in markdown and "low\\_ns \\<= high\\_ns" in markdown
-    assert all(line.count("|") == line.count("\\|") + 6 for line in markdown.splitlines() if "|" in line)
+    assert all(line.count("|") == line.count("\\|") + 6 for line in markdown.splitlines()
+               if "|" in line)
     assert man.isascii() and "sleep\\-long" in man and "\\[u00FC]" in man
 
 
 def pages():
-    """Whole documents, which programs of one's own may have, too."""
+    """Whole documents, which other programs may have as well."""
     page = gen.run("--man", "--page", "kv - tables in memory", KV).stdout
     assert page.startswith('.TH "KV\\-SETTINGS" 7 ""'), page
-    assert ".SH NAME\nkv\\-settings \\- tables in memory\n" in page and page.endswith(made("man")), page
+    assert ".SH NAME\nkv\\-settings \\- tables in memory\n" in page and page.endswith(
+        made("man")), page
     document = gen.run("--markdown", "--page", "kv - tables in memory", KV).stdout
     assert document.startswith("# Tables in memory\n") and document.endswith(made("markdown"))
     wrong = gen.run("--man", "--page", "kv", KV)
@@ -218,5 +226,7 @@ if __name__ == "__main__":
     program = os.path.abspath(sys.argv[1])
     tap.main([golden, program_that_is_installed_does_the_same, guide_has_the_example,
               guide_has_python_that_runs, guide_says_how_the_hash_comes_about,
-              guide_shows_mistakes_as_they_are, several_components, metrics_are_those_of_openmetrics,
-              mlos_has_what_it_reads, compiles_without_a_warning, documents_escape, pages, command_line])
+              guide_shows_mistakes_as_they_are, several_components,
+              metrics_are_those_of_openmetrics, mlos_has_what_it_reads, compiles_without_a_warning,
+              documents_escape, pages,
+              command_line])

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The C side of test_agree.py: reads a line, writes a line.
+ * The C side of test_agree.py: it reads a line, and writes a line.
  *
  *     s HEX            settings of every.toml       0 HEX, then each value as text, behind tabs
  *     t NAME TEXT      a value as text              0 HEX
@@ -9,7 +9,8 @@
  *     m NUMBER HEX     a message of the protocol    0 HEX PAYLOAD
  *     j -              the schema                   JSON
  *
- * HEX of an answer is packed here. Refused bytes or text give the errno alone, negative.
+ * HEX of an answer is packed by the C code. For refused bytes or text the answer is the errno
+ * alone, negative.
  */
 
 #include <inttypes.h>
@@ -36,7 +37,7 @@ print_hex(const void *data, size_t len)
 		printf("%02x", p[i]);
 }
 
-/* A copy of just the bytes, so that a sanitizer sees a read behind them. */
+/* Copy exactly the bytes, so that a sanitizer sees a read behind them. */
 static uint8_t *
 scan_hex(const char *text, size_t *len)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* rdma_cm: whoever is asked to connect says yes, and there is nobody behind it. */
+/* rdma_cm: every connect is accepted at once, though there is no peer. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ struct stub_channel {
 
 struct stub_id {
 	struct rdma_cm_id id;
-	struct ibv_context ctx; /* all that is looked at is the device */
+	struct ibv_context ctx; /* only its device is used */
 };
 
 static struct stub_channel *
@@ -77,7 +77,7 @@ rdma_get_cm_event(struct rdma_event_channel *ch, struct rdma_cm_event **ev)
 {
 	struct stub_channel *s = channel_of(ch);
 
-	/* Those of ids that were destroyed are gone. */
+	/* Drop the events of ids that were destroyed. */
 	while (s->head != s->tail && s->queue[s->head % QUEUE].id == NULL)
 		s->head++;
 	if (s->head == s->tail) {
@@ -126,7 +126,7 @@ rdma_destroy_id(struct rdma_cm_id *id)
 	return 0;
 }
 
-/* Every address is sim0's. */
+/* Every local address is of sim0. */
 int
 rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 {
@@ -139,7 +139,7 @@ rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 	return 0;
 }
 
-/* Port 7000 is sim0's, any other one sim1's. */
+/* Port 7000 is of sim0, any other one of sim1. */
 int
 rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src, struct sockaddr *dst, int timeout_ms)
 {
@@ -183,7 +183,7 @@ rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *mask)
 {
 	(void)id;
 	attr->path_mtu = IBV_MTU_4096;
-	attr->timeout = 17; /* any that is not the driver's */
+	attr->timeout = 17; /* any value but the driver's */
 	*mask = IBV_QP_STATE | (attr->qp_state == IBV_QPS_RTS ? STUB_RTS_MASK : 0);
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Post and poll. Every function that benchmarks count apart is called stub_*. */
+/* Post and poll. Every function that benchmarks count separately has a name stub_*. */
 
 #include <errno.h>
 #include <stddef.h>
@@ -96,13 +96,13 @@ stub_wr_complete(struct ibv_qp_ex *x)
 	struct stub_qp *q = (struct stub_qp *)x;
 	uint32_t i, n = q->nb_list;
 
-	/* All or nothing. */
+	/* Take the whole list or nothing. */
 	if (n > STUB_LIST_MAX || n > sim.room || n > q->depth - (q->tail - q->head))
 		return ENOMEM;
 	for (i = 0; i < n; i++) {
 		const struct stub_wr *wr = &q->list[i];
 
-		(void)stub_room(q); /* seen above */
+		(void)stub_room(q); /* there is room, as checked above */
 		stub_take(q, wr->wr_id, wr->opcode, wr->flags);
 	}
 	sim.doorbells++;
@@ -285,7 +285,7 @@ stub_next_poll(struct ibv_cq_ex *ex)
 {
 	struct stub_cq *cq = (struct stub_cq *)ex;
 
-	/* What end_poll() takes is the last one shown. */
+	/* end_poll() consumes the last completion that was shown. */
 	if (cq->head + 1 == cq->tail)
 		return ENOENT;
 	cq->head++;
@@ -382,7 +382,7 @@ stub_fast_qp(struct stub_qp *q)
 	x->wr_set_inline_data = stub_wr_set_inline_data;
 }
 
-/* ---- what happens from outside ---- */
+/* ---- events that tests trigger ---- */
 
 uint32_t
 stub_complete(struct ibv_qp *qp, uint32_t n, enum ibv_wc_status status)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The device's objects and its slow calls: those of libibverbs that the driver makes. */
+/* The device's objects, and the slow calls of libibverbs that the driver makes. */
 
 #include <errno.h>
 #include <net/if.h>
@@ -19,7 +19,7 @@
 
 struct sim sim = { .room = STUB_NO_LIMIT, .rroom = STUB_NO_LIMIT, .odp = UINT32_MAX };
 
-/* Those that were opened; events of a device are each context's own. */
+/* Open contexts; each context has its own events of its device. */
 struct stub_ctx {
 	struct verbs_context v; /* ends with the context itself */
 	struct ibv_async_event events[EVENTS];

@@ -3,20 +3,22 @@
 #define STUB_IBV_H
 
 /*
- * A device for the verbs driver that exists inside this process only. No kernel, no wire: a program that is
- * linked with it has the whole driver, and in place of libibverbs and librdmacm what is here.
+ * A device for the verbs driver that exists only inside this process, without a kernel or a wire: a
+ * program that is linked with it has the whole driver, and the functions here in place of
+ * libibverbs and librdmacm.
  *
- *     leat_init("--vdev=fabric_verbs0,dev=sim0")    sim0: ibv_wr_*, ibv_start_poll
- *                                                    sim1: ibv_post_send, ibv_poll_cq
- *     leat_ep_connect()                              answered at once, by nobody (port 7000: through sim0, else sim1)
- *     post          completes at once; or waits (sim.hold) until stub_complete() says how it ended
- *     a message     comes when stub_messages() says so
+ *     leat_init("--vdev=fabric_verbs0,dev=sim0")   sim0: ibv_wr_*, ibv_start_poll
+ *                                                  sim1: ibv_post_send, ibv_poll_cq
+ *     leat_ep_connect()    succeeds at once, without a peer (port 7000: through sim0, else sim1)
+ *     post                 completes at once; or (sim.hold) when stub_complete() gives its status
+ *     a message            arrives when stub_messages() is called
  *
- * It has two uses. Benchmarks count what the driver does, since the device does next to nothing: everything of it
- * that runs between post and poll is called stub_*. And tests make happen what no real device can be made to do.
+ * It has two uses. Benchmarks count the driver's instructions, since the device does next to
+ * nothing: every function of the device between post and poll is called stub_*. And tests cause
+ * events that no real device can be made to report.
  *
- * It is strict where the kernel is: an SRQ or CQ in use can't be destroyed, nor a PD. It is lax where devices may
- * be: completions of a queue pair that is destroyed stay in their CQ.
+ * It is strict where the kernel is: an SRQ or CQ in use can't be destroyed, nor a PD. It is lax
+ * where devices may be: completions of a destroyed queue pair stay in their CQ.
  *
  * One thread only.
  */
@@ -29,54 +31,54 @@
 
 #define STUB_NO_LIMIT UINT64_MAX
 
-/* How the simulated devices behave, and what they have seen. */
+/* Behaviour and counters of the simulated devices. */
 struct sim {
-	/* to be set by the test */
-	bool hold;	 /* what is posted waits for stub_complete() */
-	bool silent;	 /* a queue pair in error does not flush what it has */
-	uint64_t room;	 /* so many sends are taken, the next one is refused */
-	uint64_t rroom;	 /* the same of receives */
-	int modify_err;	 /* with which queue pairs refuse another state; 0: they don't */
-	int destroy_err; /* what destroying says, although it destroys; 0: success */
+	/* set by the test: */
+	bool hold;	 /* posted requests wait for stub_complete() */
+	bool silent;	 /* a queue pair in error does not flush its requests */
+	uint64_t room;	 /* sends that are taken before one is refused */
+	uint64_t rroom;	 /* receives that are taken before one is refused */
+	int modify_err;	 /* errno of a refused change of a queue pair's state; 0: none */
+	int destroy_err; /* errno that destroying returns, although it destroys; 0: none */
 	uint32_t odp;	 /* sim0's on-demand paging: enum ibv_odp_transport_cap_bits; 0: none */
 
-	/* counted */
+	/* counters, and what was requested last: */
 	uint64_t sends, recvs; /* requests taken */
 	uint64_t doorbells;    /* lists of sends taken */
 	uint64_t rdoorbells;
 	uint64_t polls;	   /* of a CQ */
 	uint64_t polled;   /* completions taken */
-	uint64_t inlined;  /* sends whose data went with them */
+	uint64_t inlined;  /* sends with inline data */
 	uint32_t overruns; /* completions that found their CQ full, and were lost */
-	int ctxs, pds, cqs, srqs, qps, mrs, ids; /* objects that there are */
-	unsigned int mr_access;			 /* of the last registration */
-	struct ibv_qp_attr rts;			 /* of the last queue pair that could send */
+	int ctxs, pds, cqs, srqs, qps, mrs, ids; /* existing objects */
+	unsigned int mr_access;			 /* of the last memory registration */
+	struct ibv_qp_attr rts;			 /* of the last queue pair that became RTS */
 };
 
 extern struct sim sim;
 
-/* All as at the start, but for the objects that there are. */
+/* Reset everything but the existing objects. */
 void stub_reset(void);
 
 /*
- * The n oldest requests of a queue pair are done. As in hardware the unsignaled ones say nothing if they went well.
- * @return how many there were
+ * Complete the n oldest requests of a queue pair. As in hardware, unsignaled ones give a completion
+ * only if they failed. @return how many requests there were
  */
 uint32_t stub_complete(struct ibv_qp *qp, uint32_t n, enum ibv_wc_status status);
 
-/*
- * n messages arrive.
- * @return for how many there was a receive
- */
+/* Let n messages arrive. @return for how many there was a receive */
 uint32_t stub_messages(struct ibv_qp *qp, uint32_t n, uint32_t len);
-/* One that takes a receive, and ends in a status. */
+/* Let a message arrive that takes a receive, which completes with the status. */
 bool stub_message_failed(struct ibv_qp *qp, enum ibv_wc_status status);
-/* A completion with a made-up wr_id: what a driver gets from a device that lies, or of a queue pair long gone. */
+/*
+ * Add a completion with a made-up wr_id, as from a device that lies, or of a queue pair destroyed
+ * long ago.
+ */
 void stub_completion(struct ibv_cq *cq, uint64_t wr_id, uint32_t qpn, enum ibv_wc_status status);
 
-/* Raises an event of the device, of a queue pair (qp) or without. */
+/* Raise an event of the device, or of a queue pair (qp not NULL). */
 void stub_async(struct ibv_context *ctx, enum ibv_event_type type, struct ibv_qp *qp);
-/* Raises an event of a connection. */
+/* Raise an event of a connection. */
 void stub_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type type, int status);
 /* A peer asks to connect, through sim0. */
 void stub_request(struct rdma_event_channel *ch);

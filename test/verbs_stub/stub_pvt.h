@@ -3,7 +3,7 @@
 #define STUB_PVT_H
 
 /*
- * What the files of the sim share.
+ * Shared by the files of the simulation.
  *
  *     stub_ibv.c    objects, slow calls
  *     stub_fast.c   post and poll
@@ -34,7 +34,7 @@ struct stub_cq {
 	uint32_t users;
 };
 
-/* Receives, by wr_id. */
+/* A queue of posted receives: their wr_id. */
 struct stub_rq {
 	uint64_t *ring;
 	uint32_t mask, size, head, tail;
@@ -48,7 +48,7 @@ struct stub_srq {
 
 struct stub_wr {
 	uint64_t wr_id;
-	uint32_t opcode; /* of its completion */
+	uint32_t opcode; /* of the completion */
 	uint32_t flags;
 };
 
@@ -58,7 +58,7 @@ struct stub_wr {
 struct stub_qp {
 	struct ibv_qp_ex ex; /* begins with ibv_qp */
 	struct stub_cq *scq, *rcq;
-	struct stub_rq *from; /* receives: the SRQ's, or its own */
+	struct stub_rq *from; /* posted receives: the SRQ's, or the queue pair's own */
 	struct stub_wr *waiting;
 	uint32_t mask, depth, head, tail;
 	bool error;
@@ -67,7 +67,7 @@ struct stub_qp {
 	struct stub_rq rq;
 };
 
-/* What rdma_cm decides for a queue pair that may send, and the driver changes. */
+/* Attributes that rdma_cm sets for a queue pair in RTS, and that the driver changes. */
 #define STUB_RTS_MASK (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY)
 
 static inline struct stub_cq *
