@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Cancel: who gets the signal, how often, and who wins against a completion.
+ * Cancel: which tasks get the signal, how often, and whether the cancel or a completion wins.
  *
  *     spin -a cancel.pml && gcc -DSAFETY -o pan pan.c && ./pan -m100000
  *
  * One task waits for a scope of two branches; one of these may wait for a scope of its own, of two
- * more. Each branch posts operations, cancels and ends, in any order. Others end operations at any
- * moment, some of them on another lcore. And the parent, before it waits, or what else runs on the
- * reactor's thread, between any two tasks, cancels a scope or a task.
+ * more branches. Each branch posts operations, cancels and ends, in any order. Pollers, and another
+ * lcore, end operations at any moment. The parent before it waits, or other code on the reactor's
+ * thread between any two tasks (the outsider), cancels a scope or a task.
  *
  *     0 parent ---- scope 0 --+-- 1 ---- scope 1 --+-- 3
  *         |                   |                    `-- 4
@@ -16,16 +16,17 @@
  *         v                                |
  *     leat_scope_cancel()                 5 outsider: leat_scope_cancel(), leat_task_cancel()
  *
- * What stands for what (lib/task):
+ * The model's names, and those of lib/task:
  *
- *     here                        there
+ *     model                       lib/task
  *     flag[t], signals[t]         TASK_CANCELLED of a task; signals is the checker's
  *     op[t], kind[t]              struct task_wait of a task, and its type
- *     kind LOCAL                  what is of this thread: timer, event, other resources that answer
- *                                 LEAT_CANCEL_FREED: their cancel takes the operation back
- *     kind REMOTE                 call to another lcore (call.c): whoever changes the state first,
- *                                 CALL_POSTED to CALL_TAKEN or to CALL_DROPPED, wins; it ends when
- *                                 that lcore has let go. RUNNING and CANCELLED here
+ *     kind LOCAL                  an operation of this thread: timer, event, other resources that
+ *                                 answer LEAT_CANCEL_FREED: their cancel takes the operation back
+ *     kind REMOTE                 call to another lcore (call.c): the side that changes the state
+ *                                 first, CALL_POSTED to CALL_TAKEN or to CALL_DROPPED, wins; the
+ *                                 call ends when that lcore has released it. RUNNING and CANCELLED
+ *                                 in the model
  *     kind HARD                   no cancel, or LEAT_CANCEL_LATE
  *     kind SCOPE                  leat_scope_wait()
  *     promised[t]                 resource_wait.promised
@@ -43,27 +44,27 @@
  *     inline post, park           task_may_wait(), task_park()
  *     inline finish               task_wake()
  *
- * A step of a task ends before each access to what another lcore changes, so the checker puts the
- * other lcore's steps between any two of them.
+ * A step of a task ends before each access to memory that another lcore changes, so the checker
+ * puts the other lcore's steps between any two of them.
  *
- * -D of one of these breaks the model; test/model/run sees to it that the property named is then
- * found to be violated:
+ * -D of one of these breaks the model; test/model/run checks that the named property is then
+ * violated:
  *
- *     BREAK_TWICE     the flag is not looked at before the signal is given            rule 2
- *     BREAK_LOST      a branch in an operation gets no flag: the operation will tell  rule 2
- *     BREAK_MISSED    only branches that wait in an operation get the signal          rule 2
- *     BREAK_EXIST     the descent does not mark the child scope                       rule 5
- *     BREAK_FIRST     nobody looks whether the scope was cancelled                    rule 5
- *     BREAK_SHALLOW   no descent                                                      rule 6
- *     BREAK_CALLER    the caller is one of the branches, too                          rule 6
- *     BREAK_REUSE     a scope that has ended keeps what it ended with                 rule 6
- *     BREAK_PARENT    the signal goes to the function that waits as well              rule 6
- *     BREAK_RACE      the state is read, then written                                 rule 8
- *     BREAK_END       cancel ends an operation that another lcore has                 rule 8
- *     BREAK_ALONE     leat_task_cancel() does not go down                             rule 12
- *     BREAK_SPARED    a scope that a branch has cancelled is not looked at again      rule 12
- *     BREAK_WAITER    leat_scope_cancel() cancels the task that waits as well         rule 12
- *     BREAK_SILENT    the wait does not tell that the scope was called off            rule 12
+ *     BREAK_TWICE    the flag is not checked before the signal is given         rule 2
+ *     BREAK_LOST     a branch that waits in an operation does not get the flag  rule 2
+ *     BREAK_MISSED   only branches that wait in an operation get the signal     rule 2
+ *     BREAK_EXIST    the descent does not mark the child scope                  rule 5
+ *     BREAK_FIRST    it is not checked whether the scope was cancelled          rule 5
+ *     BREAK_SHALLOW  no descent                                                 rule 6
+ *     BREAK_CALLER   the caller gets the signal like the other branches         rule 6
+ *     BREAK_REUSE    a scope that has ended keeps its outcome                   rule 6
+ *     BREAK_PARENT   the task that waits gets the signal as well                rule 6
+ *     BREAK_RACE     the state is read, then written                            rule 8
+ *     BREAK_END      cancel ends an operation that another lcore has            rule 8
+ *     BREAK_ALONE    leat_task_cancel() does not descend                        rule 12
+ *     BREAK_SPARED   a scope that a branch has cancelled is skipped             rule 12
+ *     BREAK_WAITER   leat_scope_cancel() cancels the task that waits as well    rule 12
+ *     BREAK_SILENT   the wait does not report that the scope was cancelled      rule 12
  */
 
 #define PARENT 0
@@ -73,13 +74,13 @@
 #define NOBODY 255
 
 #ifndef OPS
-#define OPS 1 /* operations that a branch posts at most */
+#define OPS 1 /* operations of a branch, at most */
 #endif
 #ifndef ROUNDS
 #define ROUNDS 2
 #endif
 #ifndef OUTSIDE
-#define OUTSIDE 1 /* cancels from outside at most */
+#define OUTSIDE 1 /* cancels by the outsider, at most */
 #endif
 
 mtype = { NONE, POSTED, CANCELLED, RUNNING, ENDED };	/* op */
@@ -98,14 +99,14 @@ bool open[SCOPES];
 bool cancelled[SCOPES];
 bool outer[SCOPES];
 
-/* The checker's own. */
-bool promised[TASKS];	/* cancel said: it will end as cancelled */
-bool held[TASKS];	/* the other lcore has the operation in its hands */
-byte ends[TASKS];	/* of the operation under way */
+/* State of the checker, not of lib/task. */
+bool promised[TASKS];	/* cancel answered: the operation will end as cancelled */
+bool held[TASKS];	/* the other lcore is running the operation */
+byte ends[TASKS];	/* how often the current operation ended */
 bool delivered[SCOPES]; /* a cancel returned 0 */
 bool from_above[SCOPES]; /* the task that waits was cancelled while this was open */
 bool called_off[SCOPES]; /* leat_scope_cancel() returned 0 */
-byte outside;		/* cancels from there so far */
+byte outside;		/* cancels by the outsider so far */
 bool waits_has;		/* the task that waits had the signal when its scope was called off */
 
 #define SCOPE_OF(t) ((t) >= 3 -> 1 : 0)
@@ -117,12 +118,12 @@ inline finish(t, r)
 	result[t] = r;
 	ends[t]++;
 	assert(ends[t] == 1);					/* rule 8: ends once */
-	assert(!held[t]);					/* rule 8: and nobody has it then */
-	assert(!promised[t] || result[t] == ECANCELED);		/* rule 8: one of them wins */
+	assert(!held[t]);					/* rule 8: no other lcore has it */
+	assert(!promised[t] || result[t] == ECANCELED);		/* rule 8: the cancel has won */
 	op[t] = ENDED
 }
 
-/* The signal, and the operation's cancel: it ends nothing that somebody else still has. */
+/* Give the signal, and cancel the operation; one that the other lcore has goes on. */
 inline deliver(t)
 {
 	d_step {
@@ -181,7 +182,7 @@ inline descend()
 {
 	if
 	:: open[1] ->
-		/* One that was cancelled on its own: only who did that has no signal yet. */
+		/* A scope that a branch has cancelled: only that branch has no signal yet. */
 		d_step {
 			if
 			:: cancelled[1]
@@ -244,20 +245,20 @@ inline walk(me)
 #endif
 }
 
-/* Each branch that lives has it, but for the caller, which has it only if it had it before. */
+/* Each living branch has the signal, except the caller, which has it only if it had it before. */
 inline check_walk(me, had)
 {
 	d_step {
 		if
 		:: SCOPE_OF(me) == 0 ->
-			assert(me == 1 || !alive[1] || signals[1] == 1);	/* rule 2: never lost */
-			assert(me == 2 || !alive[2] || signals[2] == 1);	/* rule 2: never lost */
-			assert(me == 1 || !open[1] || !alive[3] || signals[3] > 0); /* rule 6: descends */
-			assert(me == 1 || !open[1] || !alive[4] || signals[4] > 0); /* rule 6: descends */
+			assert(me == 1 || !alive[1] || signals[1] == 1); /* rule 2: never lost */
+			assert(me == 2 || !alive[2] || signals[2] == 1); /* rule 2: never lost */
+			assert(me == 1 || !open[1] || !alive[3] || signals[3] > 0); /* rule 6 */
+			assert(me == 1 || !open[1] || !alive[4] || signals[4] > 0); /* rule 6 */
 			assert(signals[PARENT] == 0 || from_above[0])	/* rule 6: not the parent */
 		:: else ->
-			assert(me == 3 || !alive[3] || signals[3] == 1);	/* rule 2: never lost */
-			assert(me == 4 || !alive[4] || signals[4] == 1);	/* rule 2: never lost */
+			assert(me == 3 || !alive[3] || signals[3] == 1); /* rule 2: never lost */
+			assert(me == 4 || !alive[4] || signals[4] == 1); /* rule 2: never lost */
 			assert(signals[1] == 0 || from_above[1])	/* rule 6: not the parent */
 		fi;
 		assert(flag[me] == had)				/* rule 6: not the caller */
@@ -295,7 +296,7 @@ inline cancel(me)
 	fi
 }
 
-/* leat_scope_cancel(): of one that has branches, and is or will be waited for. */
+/* leat_scope_cancel() of a scope that has branches, and that a task waits or will wait for. */
 inline call_off(s)
 {
 	d_step {
@@ -355,7 +356,7 @@ inline call_off(s)
 	}
 }
 
-/* leat_task_cancel(): of one that runs or waits. */
+/* leat_task_cancel() of a task that runs or waits. */
 inline cancel_task(t)
 {
 	if
@@ -419,15 +420,16 @@ inline park(me)
 	d_step {
 		op[me] == ENDED && cpu == NOBODY ->
 		cpu = me;
-		/* What the wait for a scope says is what came first. */
+		/* The wait for a scope reports the cancel or the end, whichever came first. */
 		if
 		:: kind[me] == SCOPE && called_off[SCOPE_BELOW(me)] ->
 			assert(result[me] == ECANCELED)		/* rule 12 */
-		:: kind[me] == SCOPE && !called_off[SCOPE_BELOW(me)] && !from_above[SCOPE_BELOW(me)] ->
+		:: kind[me] == SCOPE && !called_off[SCOPE_BELOW(me)] &&
+		   !from_above[SCOPE_BELOW(me)] ->
 			assert(result[me] == OWN)		/* rule 6: not by a branch */
 		:: else
 		fi;
-		/* As it was: fewer states. */
+		/* Reset, so that there are fewer states. */
 		op[me] = NONE;
 		kind[me] = LOCAL;
 		result[me] = OWN;
@@ -448,7 +450,7 @@ inline post(me, k)
 	:: flag[me] /* rule 4: refused, nothing is started */
 	:: d_step {
 		!flag[me] ->
-		assert(signals[me] == 0);			/* rule 2: never lost, later posts */
+		assert(signals[me] == 0); /* rule 2: never lost, later posts */
 		kind[me] = k;
 		held[me] = (k == REMOTE);
 		op[me] = POSTED;
@@ -516,7 +518,7 @@ proctype branch(byte me)
 		if
 		:: flag[me]
 		:: !flag[me] ->
-			assert(signals[me] == 0);		/* rule 2: never lost, later posts */
+			assert(signals[me] == 0); /* rule 2: never lost, later posts */
 			run_scope(me, 3, 4);
 			assert(!alive[3] && !alive[4])
 		fi
@@ -529,7 +531,7 @@ proctype branch(byte me)
 		flag[me] = false;
 		signals[me] = 0;
 		live[SCOPE_OF(me)]--;
-		/* The last one ends the waiting. */
+		/* The last branch ends the wait. */
 		if
 		:: DONE(me, 0) && outer[0] -> finish(PARENT, ECANCELED)
 		:: DONE(me, 0) && !outer[0] -> finish(PARENT, OWN)
@@ -559,7 +561,7 @@ end:
 #define MAY_CANCEL (cpu == NOBODY && outside < OUTSIDE)
 #define MAY_CALL_OFF(s) (MAY_CANCEL && open[s] && live[s] > 0)
 
-/* Timers, pollers, messages, and tasks that are none of these, on the same thread. */
+/* Timers, pollers, messages, and tasks of no scope here, on the same thread. */
 active proctype outsider()
 {
 end:
@@ -593,19 +595,19 @@ inline let_go(t, r)
 	}
 }
 
-/* Another lcore: takes a call, runs it, lets go of it. It asks nobody for the cpu. */
+/* Another lcore: it takes a call, runs it, and releases it, independent of the cpu. */
 active proctype lcore()
 {
 	byte t;
 
 end:
 	do
-	/* Compare and exchange; then it runs. */
+	/* Compare and exchange; then the call runs. */
 	:: d_step { THERE(1) -> t = 1; op[1] = RUNNING }; let_go(t, OWN)
 	:: d_step { THERE(2) -> t = 2; op[2] = RUNNING }; let_go(t, OWN)
 	:: d_step { THERE(3) -> t = 3; op[3] = RUNNING }; let_go(t, OWN)
 	:: d_step { THERE(4) -> t = 4; op[4] = RUNNING }; let_go(t, OWN)
-	/* It comes by one that was cancelled before it began. */
+	/* The lcore finds a call that was cancelled before it began. */
 	:: op[1] == CANCELLED -> let_go(1, ECANCELED)
 	:: op[2] == CANCELLED -> let_go(2, ECANCELED)
 	:: op[3] == CANCELLED -> let_go(3, ECANCELED)

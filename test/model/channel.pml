@@ -1,28 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The channel: reserve, publish, claim, set aside, reclaim and recover, with one participant killed, or
- * standing still for good, between any two steps.
+ * The channel: reserve, publish, claim, set aside, reclaim and recover, with one participant
+ * killed, or stopped for good, between any two steps.
  *
  *     spin -a -DCONF_WRITERS channel.pml && gcc -DSAFETY -DCOLLAPSE -o pan pan.c && ./pan -m1000000
  *
- * Frames of one and of two granules go through a buffer of two to four. Positions go round, frames lie where others
- * of a lap before lay, and empty ones are needed at the end. A reader takes up to two frames at once; one that is
- * killed has a successor. Whoever is held up by a dead one recovers what it left, several at once.
+ * Frames of one and of two granules go through a buffer of two to four. Positions wrap around,
+ * frames lie where frames of an earlier lap lay, and empty frames are needed at the buffer's end.
+ * A reader takes up to two frames at once; a killed reader has a successor. A participant that is
+ * held up by a dead one recovers the frames that the dead one left, several at once.
  *
  *     CONF_WRITERS    two writers, one reader; of one writer the frames are of two granules (large)
- *     CONF_ROUND      likewise; frames of one granule, a buffer of two, which is gone round; nobody is killed
- *     CONF_READERS    one writer, two readers; the dead one's successor has the same slot
- *     CONF_LAPS       likewise; a buffer of two, which is gone round; a reader is killed (large)
+ *     CONF_ROUND      the same with frames of one granule, a buffer of two that wraps around, and
+ *                     no kill
+ *     CONF_READERS    one writer, two readers; a dead reader's successor has the same slot
+ *     CONF_LAPS       the same with a buffer of two that wraps around; a reader is killed (large)
  *     CONF_BURSTS     as CONF_WRITERS; one writer's two frames are one burst
- *     CONF_ASIDE      two writers, one reader; room for all of their frames, so one may be set aside (large)
- *     CONF_STALL      likewise; a writer stands still instead of being killed
+ *     CONF_ASIDE      two writers, one reader; room for all frames: one may be set aside (large)
+ *     CONF_STALL      the same; a writer stops for good instead of being killed
  *     CONF_DROP       as CONF_READERS; a dead reader's frame is dropped
- *     CONF_OLDEST     as CONF_WRITERS; who has no room throws the oldest frame away
+ *     CONF_OLDEST     as CONF_WRITERS; a writer without room throws the oldest frame away
  *
- * What stands for what (lib/channel):
+ * The model's names, and those of lib/channel:
  *
- *     here                     there
+ *     model                    lib/channel
  *     mark[], MK()             the marks: lap, length, owner, deliveries, state
  *     data[]                   payload: which frame lies in the granule
  *     who[]                    the slots' words: 0 free, 1 the first that had it, 2 its successor
@@ -45,33 +47,39 @@
  *     reader: nothing          chan_ready(), wait_for()
  *     reader: deliver          leat_channel_consume()
  *
- * The rules: 1 a frame is reserved only where write is, and what lies there is free; 2 free <= read <= write < free +
- * size, and frames lie without a gap; 3 what the living have is theirs; 4 nothing torn, nothing that was not
- * committed; 5 nothing twice; 6 one writer's frames come in its order, but for those that come again; 7 each frame
- * that was committed arrives, or was dropped as the channel says.
+ * The rules:
  *
- * A step has one access to shared memory, and what its thread does by itself until the next. Where the code
- * looks again and again the model waits until there is something else to be seen, so a channel that is wedged
- * comes to a standstill here. Sleeping is in channel_wake.pml. Not in here: END; memory whose order is not
- * that of the program (doc/guide/channel.md has the edges; the thread sanitizer looks at them).
+ *     1   a frame is reserved only at write, and its granules are free
+ *     2   free <= read <= write < free + size, and there is no gap between frames
+ *     3   a frame that a living participant owns is changed by no other
+ *     4   no frame is torn, and none arrives that was not committed
+ *     5   no frame arrives twice
+ *     6   one writer's frames arrive in its order, except for those that are delivered again
+ *     7   each committed frame arrives, or was dropped as the channel documents
  *
- * -D of one of these breaks the model; test/model/run sees to it that the property named is then
- * found to be violated:
+ * A step has one access to shared memory, and the actions of its thread until the next access.
+ * Where the code polls, the model waits until it would see a change: a channel that is wedged comes
+ * to a standstill here. Sleeping is in channel_wake.pml, END in channel_end.pml. Memory is
+ * sequentially consistent here (doc/guide/channel.md has the edges; the thread sanitizer checks
+ * them).
  *
- *     BREAK_STALE      CONF_ROUND     write is not read again after the mark                rule 1
- *     BREAK_HELP       CONF_WRITERS   an empty frame at write is passed, write stays        rule 2
- *     BREAK_BLIND      CONF_WRITERS   the living pass for dead                              rule 7
- *     BREAK_SUCCESSOR  CONF_LAPS      the slot is not looked at after the mark              rule 3
- *     BREAK_TRIES      CONF_LAPS      deliveries are not counted                            rule 3
- *     BREAK_HASTE      CONF_WRITERS   the mark is COMMITTED from the beginning              rule 4
- *     BREAK_ORDER      CONF_STALL     who saw a mark does not look at what was returned     rule 6
- *     BREAK_BEYOND     CONF_READERS   a frame is returned before read is beyond it          rule 7
- *     BREAK_STORE      CONF_ASIDE     commit is a store                                     rule 7
- *     BREAK_SPLIT      CONF_ASIDE     what was claimed as one goes back without the second  rule 7
- *     BREAK_COUNT      CONF_ASIDE     what a dead one returned is not counted for it        rule 7
- *     BREAK_AGAIN      CONF_WRITERS   a frame that was set aside under recovery is left     standstill
- *     BREAK_INNER      CONF_BURSTS    the marks inside of a burst are not written           standstill
- *     BREAK_WAIT       CONF_STALL     readers wait for who stands still                     standstill
+ * -D of one of these breaks the model; test/model/run checks that the named property is then
+ * violated:
+ *
+ *     BREAK_STALE      CONF_ROUND    write is not read again after the mark              rule 1
+ *     BREAK_HELP       CONF_WRITERS  an empty frame at write is passed, write stays      rule 2
+ *     BREAK_BLIND      CONF_WRITERS  living participants count as dead                   rule 7
+ *     BREAK_SUCCESSOR  CONF_LAPS     the slot is not checked after the mark              rule 3
+ *     BREAK_TRIES      CONF_LAPS     deliveries are not counted                          rule 3
+ *     BREAK_HASTE      CONF_WRITERS  the mark is COMMITTED from the beginning            rule 4
+ *     BREAK_ORDER      CONF_STALL    the returned frames are not checked after the mark  rule 6
+ *     BREAK_BEYOND     CONF_READERS  a frame is returned before read is beyond it        rule 7
+ *     BREAK_STORE      CONF_ASIDE    commit is a store                                   rule 7
+ *     BREAK_SPLIT      CONF_ASIDE    of a claim of two frames only the first goes back   rule 7
+ *     BREAK_COUNT      CONF_ASIDE    a dead reader's return is not counted as its own    rule 7
+ *     BREAK_AGAIN      CONF_WRITERS  a frame that was set aside during recovery is left  standstill
+ *     BREAK_INNER      CONF_BURSTS   the marks inside a burst are not written            standstill
+ *     BREAK_WAIT       CONF_STALL    readers wait for a stopped writer                   standstill
  */
 
 #if defined(CONF_READERS) || defined(CONF_DROP) || defined(CONF_LAPS)
@@ -120,7 +128,7 @@
 #define SLOTS 4
 #define SPARE 3
 #define NOBODY 9
-#define FRAMES 3 /* of a writer at most */
+#define FRAMES 3 /* of a writer, at most */
 
 #define FREE 0
 #define RESERVED 1
@@ -144,14 +152,14 @@ byte data[N];
 byte write, read, free, returned;
 byte who[SLOTS];
 
-/* The checker's own. */
-bool killed[SLOTS]; /* the first that had this slot */
-byte still = NOBODY; /* stands still for good */
-bool quiet;	    /* nobody will be killed any more */
+/* State of the checker, not of the channel. */
+bool killed[SLOTS]; /* the first participant of this slot */
+byte still = NOBODY; /* slot of the participant that stopped for good */
+bool quiet;	    /* no participant will be killed any more */
 bool ended[WRITERS];
 bool sent[WRITERS * FRAMES];	/* committed */
 bool claimed[WRITERS * FRAMES]; /* by a reader */
-bool gone[WRITERS * FRAMES];	/* consumed, or dropped as the channel says */
+bool gone[WRITERS * FRAMES];	/* consumed, or dropped as the channel documents */
 
 #define FRAME(w, n) ((w) * FRAMES + (n))
 #ifdef BREAK_BLIND
@@ -181,17 +189,17 @@ inline is_sent()
 	fi
 }
 
-/* At the step that claims the one at p. */
+/* At the step that claims the frame at p. */
 inline is_claimed(at)
 {
 	c = data[(at) % N];
-	assert(sent[c]);					/* rule 4: nothing that was not committed */
-	assert(TRIES(m) > 0 || c % FRAMES == 0 || claimed[c - 1] || gone[c - 1]);	/* rule 6: one writer's order */
+	assert(sent[c]); /* rule 4: nothing that was not committed */
+	assert(TRIES(m) > 0 || c % FRAMES == 0 || claimed[c - 1] || gone[c - 1]); /* rule 6 */
 	claimed[c] = true;
 	c = 0
 }
 
-/* At the step that is through with it. */
+/* At the step that consumes or drops the frame. */
 inline is_whole(at, l)
 {
 	c = data[(at) % N];
@@ -210,7 +218,8 @@ proctype writer(byte me)
 		who[me] = 1;
 retry:
 		atomic {
-			f = 0; from = 0; r = 0; p = 0; last = 0; d = 0; seen_who = 0; m = 0; m2 = 0; need = 0; w = 0;
+			f = 0; from = 0; r = 0; p = 0; last = 0; d = 0; seen_who = 0; m = 0; m2 = 0;
+			need = 0; w = 0;
 			if
 			:: n == SENDS(me) -> goto end
 			:: else -> w = write
@@ -245,11 +254,14 @@ walk:
 			if
 			:: !AT(m2, f) -> goto walked
 			:: AT(m2, f) && f == r && STATE(m2) != RESERVED && STATE(m2) != COMMITTED
-			:: AT(m2, f) && f == r && (STATE(m2) == RESERVED || STATE(m2) == COMMITTED) -> goto walked
+			:: AT(m2, f) && f == r &&
+				(STATE(m2) == RESERVED || STATE(m2) == COMMITTED) ->
+				goto walked
 			:: AT(m2, f) && f != r && (STATE(m2) == DONE || STATE(m2) == EMPTY) ->
 				f = f + LEN(m2);
 				goto walk
-			:: AT(m2, f) && f != r && STATE(m2) != DONE && STATE(m2) != EMPTY -> goto walked
+			:: AT(m2, f) && f != r && STATE(m2) != DONE && STATE(m2) != EMPTY ->
+				goto walked
 			fi
 		};
 		pass(r, m2);
@@ -279,8 +291,9 @@ walked:
 		atomic {
 			if
 			:: write != w || free != free_seen -> goto retry
-			:: AT(mark[free_seen % N], free_seen) && (STATE(mark[free_seen % N]) == DONE ||
-			   STATE(mark[free_seen % N]) == EMPTY) -> goto retry
+			:: AT(mark[free_seen % N], free_seen) &&
+			   (STATE(mark[free_seen % N]) == DONE ||
+			    STATE(mark[free_seen % N]) == EMPTY) -> goto retry
 #ifdef CONF_OLDEST
 			:: write == w && free == free_seen -> f = free; goto oldest
 #endif
@@ -301,7 +314,7 @@ room:
 		atomic {
 			if
 			:: mark[w % N] == m ->
-				assert(write == w && !AT(m, w));	/* rule 1: only at write, only what is free */
+				assert(write == w && !AT(m, w)); /* rule 1 */
 				m = MK(w, need, me, 0, TAKEN);
 				mark[w % N] = m
 			:: else -> goto retry
@@ -340,18 +353,18 @@ room:
 				is_sent();
 				goto retry
 			:: else ->
-				assert(mark[w % N] == TO(m, ASIDE));	/* rule 3: the living keep theirs */
+				assert(mark[w % N] == TO(m, ASIDE)); /* rule 3 */
 				m = TO(m, ASIDE)
 			fi
 		};
-		/* publish_aside(): readers have gone past it */
+		/* publish_aside(): readers have set the frame aside */
 		pass_beyond(w);
 		if
 		:: BURST(me) -> mark[w % N + 1] = MK(w, 1, me, 0, RETURNED)
 		:: else
 		fi;
 		atomic {
-			assert(mark[w % N] == m);			/* rule 3: the living keep theirs */
+			assert(mark[w % N] == m); /* rule 3: the living keep theirs */
 			mark[w % N] = MK(w, (BURST(me) -> 1 : need), me, 0, RETURNED);
 			is_sent()
 		};
@@ -359,7 +372,7 @@ room:
 		goto retry;
 link:
 		atomic {
-			assert(mark[w % N] == m || mark[w % N] == TO(m, ASIDE));	/* rule 3: the living keep theirs */
+			assert(mark[w % N] == m || mark[w % N] == TO(m, ASIDE)); /* rule 3 */
 			mark[w % N] = TO(m, EMPTY);
 			goto retry
 		};
@@ -390,7 +403,7 @@ throw:
 			if
 			:: mark[f % N] == m ->
 				mark[f % N] = TO(m, DONE);
-				assert(sent[data[f % N]] && !gone[data[f % N]]);	/* rule 5: once */
+				assert(sent[data[f % N]] && !gone[data[f % N]]); /* rule 5: once */
 				gone[data[f % N]] = true
 			:: else -> goto retry
 			fi
@@ -409,7 +422,8 @@ end:
 	} unless {
 		atomic {
 			killed[me] || still == me ->
-			n = 0; w = 0; need = 0; free_seen = 0; from = 0; f = 0; r = 0; p = 0; last = 0; c = 0; d = 0; seen_who = 0; m = 0; m2 = 0
+			n = 0; w = 0; need = 0; free_seen = 0; from = 0; f = 0; r = 0; p = 0;
+			last = 0; c = 0; d = 0; seen_who = 0; m = 0; m2 = 0
 		}
 	}
 }
@@ -479,7 +493,7 @@ next:
 		adv(read, r, LEN(m));
 deliver:
 		atomic {
-			assert(mark[r % N] == m);			/* rule 3: the living keep theirs */
+			assert(mark[r % N] == m); /* rule 3: the living keep theirs */
 			is_whole(r, p);
 			if
 			:: joined != 0 -> is_whole(r + p, joined)
@@ -499,7 +513,7 @@ further:
 			if
 			:: p == r -> seen = c; c = 0; p = 0; goto next
 			:: else ->
-				assert(p < r);				/* rule 2: frames without a gap */
+				assert(p < r); /* rule 2: frames without a gap */
 				m = mark[p % N]
 			fi;
 			if
@@ -551,7 +565,9 @@ nothing:
 			:: DEAD(0) -> d = 0
 			:: DEAD(1) -> d = 1
 			:: DEAD(2) -> d = 2
-			:: ALL_ENDED && mark[r % N] == m && read == r && write == r && returned == seen -> goto end
+			:: ALL_ENDED && mark[r % N] == m && read == r && write == r &&
+				returned == seen ->
+				goto end
 			fi
 		};
 dead:
@@ -563,7 +579,8 @@ end:
 	} unless {
 		atomic {
 			mine == 1 && killed[me] ->
-			r = 0; p = 0; last = 0; c = 0; seen = 0; joined = 0; d = 0; seen_who = 0; m = 0; m2 = 0
+			r = 0; p = 0; last = 0; c = 0; seen = 0; joined = 0; d = 0; seen_who = 0;
+			m = 0; m2 = 0
 		};
 		atomic {
 #if READERS == 1
@@ -576,7 +593,7 @@ end:
 	}
 }
 
-/* One of them, anywhere, or none. */
+/* Kill or stop one participant, at any step, or none. */
 proctype fate()
 {
 #ifdef CONF_STALL
@@ -591,7 +608,7 @@ proctype fate()
 	:: killed[0] = true
 #endif
 	:: killed[1] = true
-#if READERS == 1 /* else it is as the other one */
+#if READERS == 1 /* a second reader is like the first */
 	:: killed[2] = true
 #endif
 	:: skip
@@ -621,8 +638,8 @@ init
 		do
 		:: i == WRITERS * FRAMES -> break
 		:: else ->
-			/* One that stands still may not have come to say that its frame is there. */
-			assert(!sent[i] || gone[i] || still == i / FRAMES);	/* rule 7: each frame arrives */
+			/* A stopped writer may not have committed its frame. */
+			assert(!sent[i] || gone[i] || still == i / FRAMES); /* rule 7 */
 			i++
 		od
 	}

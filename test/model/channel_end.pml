@@ -5,18 +5,20 @@
  *
  *     spin -a -DCONF_END channel_end.pml && gcc -DSAFETY -DCOLLAPSE -o pan pan.c && ./pan -m100000
  *
- *     CONF_END      one reader holds the last frame, and consumes it, gives it back, or is killed with it;
- *                   another participant terminates; two more readers take what comes back, until the end
- *     CONF_OLDEST   a writer waits for room of one granule; another needs one, and throws away a frame of two
+ *     CONF_END      one reader holds the last frame, and consumes it, gives it back, or is killed
+ *                   with it; another participant terminates the channel; two more readers take
+ *                   frames that come back, until the end
+ *     CONF_OLDEST   a writer waits for room of one granule; another writer needs one, and throws
+ *                   away a frame of two
  *
- * What stands for what (lib/channel):
+ * The model's names, and those of lib/channel:
  *
- *     here                    there
+ *     model                   lib/channel
  *     state, owner            the mark of the frame, which is behind read
  *     end                     the END is at read
- *     known, ended            at_end(): ended of the handle; what sleep_notified() found there before
+ *     known, ended            at_end(): ended of the handle; its value in sleep_notified()
  *     data_who, room_who      struct chan_wait data and room
- *     fresh[]                 seq, which only differs or not, as a reader found it
+ *     fresh[]                 seq: only whether it is still as a reader found it
  *     asleep[]                in the futex: the kernel compares seq, and puts to sleep, in one step
  *     inline look             chan_ready(), at_end(), look_behind()
  *     inline wake_*           chan_wake(); inline notify_*: chan_notify()
@@ -24,24 +26,27 @@
  *     reader                  leat_channel_wait(), sleep_notified(), leat_channel_recover()
  *     dropper                 chan_drop_oldest()
  *
- * The clock ends no sleep here, but for that of a reader that waits for a dead one. Stores are seen at once:
- * channel_wake.pml is about those that are not.
+ * The clock ends no sleep here, except that of a reader that waits for a dead one. Stores are seen
+ * at once: channel_wake.pml is about those that are not.
  *
- * The rules: 1 a reader is told that all is read only when no other participant holds a frame; 2 a frame is
- * consumed once.
+ * The rules:
  *
- * -D of one of these breaks the model; test/model/run sees to it that this is found:
+ *     1   a reader is told that all is read only when no other participant holds a frame
+ *     2   a frame is consumed once
  *
- *     BREAK_EARLY     CONF_END      a frame that another reader holds counts as read                rule 1
- *     BREAK_TWICE     CONF_END      a frame of a living reader is taken for a dead one's            rule 2
- *     BREAK_BOTH      CONF_END      a reader at the end has its bit in the word for frames alone    standstill
- *     BREAK_CHAIN     CONF_END      room that is made does not wake those with bits in both words   standstill
- *     BREAK_BACK      CONF_END      a frame is given back and no reader is woken                    standstill
- *     BREAK_TURN      CONF_END      the end came after the bits were set, and the reader sleeps     standstill
- *     BREAK_OLDEST    CONF_OLDEST   the oldest frame is thrown away and no writer is woken          standstill
+ * -D of one of these breaks the model; test/model/run checks that the named property is then
+ * violated:
+ *
+ *     BREAK_EARLY   CONF_END     a frame that another reader holds counts as read        rule 1
+ *     BREAK_TWICE   CONF_END     a frame of a living reader is taken for a dead one's    rule 2
+ *     BREAK_BOTH    CONF_END     a reader at the end sets its bit in the data word only  standstill
+ *     BREAK_CHAIN   CONF_END     room does not wake readers with bits in both words      standstill
+ *     BREAK_BACK    CONF_END     a frame is given back and no reader is woken            standstill
+ *     BREAK_TURN    CONF_END     the end comes after the bits are set: it is missed      standstill
+ *     BREAK_OLDEST  CONF_OLDEST  the oldest frame is dropped and no writer is woken      standstill
  */
 
-#define HOLDER 0 /* its slot; those of the others follow */
+#define HOLDER 0 /* the holder's slot; those of the others follow */
 #define SLOTS 3
 #define BIT(r) (1 << (r))
 
@@ -55,17 +60,20 @@ byte room;
 bool end;
 bool killed;
 byte data_who, room_who;
-bool fresh[SLOTS]; /* seq is what this one read */
+bool fresh[SLOTS]; /* seq is as this reader read it */
 bool asleep[SLOTS];
 byte left = 2;
 
-/* Bits are taken out at once; always: the end has come, and seq changes whether there are bits or not. */
+/*
+ * All bits are taken out in one step. always: the end has come, and seq changes whether there are
+ * bits or not.
+ */
 inline wake_data(always)
 {
 	atomic { bits = data_who; data_who = 0 };
 	if
 	:: bits != 0 || always ->
-		/* The kernel compares when a reader falls asleep: the two are as one. */
+		/* The kernel compares seq when a reader falls asleep: one step. */
 		atomic { fresh[1] = false; fresh[2] = false; asleep[1] = false; asleep[2] = false }
 	:: else
 	fi;
@@ -138,7 +146,7 @@ proctype terminator()
 #define A_FRAME 1
 #define ALL_READ 2
 
-/* found: what there is to do; 0: nothing yet */
+/* found: what the reader has to do; 0: nothing yet */
 inline look()
 {
 	found = 0;
@@ -168,10 +176,11 @@ again:
 	look();
 	atomic {
 		if
-		:: found == A_FRAME && state == RETURNED -> state = READING; owner = me; goto consume
+		:: found == A_FRAME && state == RETURNED ->
+			state = READING; owner = me; goto consume
 		:: found == A_FRAME && state != RETURNED -> goto again
 		:: found == ALL_READ ->
-			assert(state == DONE);				/* rule 1: all is read when it is */
+			assert(state == DONE); /* rule 1: no frame is held */
 			goto out
 		:: found == 0
 		fi
@@ -196,7 +205,7 @@ again:
 		:: else
 		fi
 	};
-	/* check_ms is over at some time: then it finds the dead one. */
+	/* check_ms passes at some time: the reader then finds the dead one. */
 	(!asleep[me] || (killed && state == READING && owner == HOLDER));
 	atomic {
 		asleep[me] = false;
@@ -205,7 +214,10 @@ again:
 		:: else
 		fi
 	};
-	atomic { data_who = data_who & (255 - BIT(me)); ended = false; found = 0; fresh[me] = false };
+	atomic {
+		data_who = data_who & (255 - BIT(me)); ended = false;
+		found = 0; fresh[me] = false
+	};
 	/* leat_channel_recover() */
 	atomic {
 		if

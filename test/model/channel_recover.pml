@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What anybody does for others, and for the dead: a part of channel.pml, which says what stands for what. */
+/*
+ * Actions of a participant on behalf of others, and of dead ones: a part of channel.pml, which has
+ * the table of names.
+ */
 
 inline adv(position, from, l)
 {
@@ -9,7 +12,7 @@ inline adv(position, from, l)
 		:: position == from -> position = from + l
 		:: else
 		fi;
-		assert(free <= read && read <= write && write < free + N)	/* rule 2: the order of the positions */
+		assert(free <= read && read <= write && write < free + N) /* rule 2 */
 	}
 }
 
@@ -24,7 +27,7 @@ inline pass(p, x)
 	adv(read, p, LEN(x))
 }
 
-/* The frames before pos are in somebody's hands, or through. */
+/* The frames before pos are claimed, or done. */
 inline pass_beyond(pos)
 {
 	do
@@ -60,7 +63,7 @@ inline pass_beyond(pos)
 #define BACK(m) (TO(m, RETURNED) + AND_COUNTED)
 #endif
 
-/* A compare-and-swap of the mark at p: what a dead reader had. */
+/* Return the frame at p, which a dead reader had: a compare-and-swap of its mark. */
 inline put_back()
 {
 #ifndef BREAK_BEYOND
@@ -82,8 +85,8 @@ inline put_back()
 }
 
 /*
- * What a dead reader claimed as one may be several frames: each READING by itself, the first one last. Two at
- * most here. Then it is looked at again.
+ * A dead reader's claim may be of several frames, here of two at most: mark each of them as READING
+ * by itself, the first one last. Then look at the slot again.
  */
 inline split_dead()
 {
@@ -124,7 +127,7 @@ inline split_dead()
 	od
 }
 
-/* What slot d left, whose owner is dead. Then on to label recovered. */
+/* Recover the frames that the dead owner of slot d left. Then go to label recovered. */
 inline recover()
 {
 	atomic {
@@ -144,7 +147,8 @@ look:
 		if
 		:: !AT(m, p) && p == last -> goto all
 		:: !AT(m, p) && p != last -> goto again_free
-		:: AT(m, p) && OWNER(m) == d && (STATE(m) == RESERVED || STATE(m) == READING || STATE(m) == ASIDE)
+		:: AT(m, p) && OWNER(m) == d &&
+		   (STATE(m) == RESERVED || STATE(m) == READING || STATE(m) == ASIDE)
 		:: else -> p = p + LEN(m); goto look
 		fi
 	};

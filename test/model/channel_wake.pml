@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The channel's sleep and wake: no wake-up is lost, and nothing is left that a later one would trip over.
+ * The channel's sleep and wake: no wake-up is lost, and no bit is left behind that would disturb a
+ * later one.
  *
  *     spin -a channel_wake.pml && gcc -DSAFETY -DCOLLAPSE -o pan pan.c && ./pan -m100000
  *
- * Two wait for frames; two others commit one each and wake. One that waits may be killed anywhere. A processor
- * may let a load overtake the store before it: each of those who commit has a buffer for one store, which
- * comes into memory at any later moment, but not after a full fence or an instruction that is one. (Who waits
- * stores its bit by such an instruction.)
+ * Two readers wait for frames; two writers commit one each and wake the readers. A reader may be
+ * killed at any step. A processor may let a load overtake the store before it: each writer has a
+ * buffer for one store, which reaches memory at any later moment, but not after a full fence or an
+ * instruction that includes one. (A reader stores its bit by such an instruction.)
  *
- * What stands for what (lib/channel/wait.c):
+ * The model's names, and those of lib/channel/wait.c:
  *
- *     here                    there
+ *     model                   lib/channel
  *     frames                  marks that are COMMITTED
  *     buffer[]                the mark, stored, not yet seen by others
  *     who, seq                struct chan_wait
@@ -20,16 +21,16 @@
  *     writer                  publish() or release_last(), chan_notify(), chan_wake()
  *     reader                  sleep_notified()
  *
- * Nobody looks at the clock here: one lost wake-up is a standstill.
+ * No sleep ends by the clock here: one lost wake-up is a standstill.
  *
- * -D of one of these breaks the model; test/model/run sees to it that this is found:
+ * -D of one of these breaks the model; test/model/run checks that the property is then violated:
  *
- *     BREAK_FENCE     no fence between the store and the look at who waits          standstill
- *     BREAK_RECHECK   who announced himself does not look again                     standstill
- *     BREAK_LATE      seq is read after the bit was set                             standstill
- *     BREAK_ONE       one is woken, not all whose bits were taken                   standstill
- *     BREAK_QUIET     seq is not changed                                            standstill
- *     BREAK_LEAK      who goes leaves its bit behind                                rule 1
+ *     BREAK_FENCE    no fence between the store and the load of the waiters' bits  standstill
+ *     BREAK_RECHECK  a reader that has set its bit does not look again             standstill
+ *     BREAK_LATE     seq is read after the bit was set                             standstill
+ *     BREAK_ONE      one reader is woken, not all whose bits were taken            standstill
+ *     BREAK_QUIET    seq is not changed                                            standstill
+ *     BREAK_LEAK     a reader that leaves does not clear its bit                   rule 1
  */
 
 #define READERS 2
@@ -80,7 +81,7 @@ end:
 	skip
 }
 
-/* Memory takes what was stored. */
+/* The store reaches memory. */
 proctype memory(byte w)
 {
 	atomic { buffer[w] -> buffer[w] = false; frames++ }
@@ -135,8 +136,8 @@ end:
 	atomic {
 		asleep[me] = false;
 		left--;
-		/* The dead one's bit goes with the next wake-up. */
-		assert(killed[me] || (who & BIT(me)) == 0)	/* rule 1: who goes leaves nothing */
+		/* The next wake-up clears a dead reader's bit. */
+		assert(killed[me] || (who & BIT(me)) == 0)	/* rule 1: no bit is left */
 	}
 }
 
@@ -150,7 +151,7 @@ init
 		run reader(0);
 		run reader(1)
 	};
-	/* One of them, or none. */
+	/* Kill one reader, or none. */
 	if
 	:: killed[0] = true
 	:: skip

@@ -1,38 +1,41 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The marks of the ring driver: an endpoint that relies on them misses no message, also while it begins or
- * ends to do so, and when it sleeps.
+ * The marks of the ring driver: an endpoint that relies on them misses no message, not even while
+ * it begins or ceases to rely on them, or sleeps.
  *
  *     spin -a ring_board.pml && gcc -DSAFETY -DCOLLAPSE -o pan pan.c && ./pan -m100000
  *
- * Two peers publish messages on a connection each; both are marked in the same line. The owner looks at all
- * connections, or relies on marks, and changes that some times, at any moment. When it finds nothing it sleeps,
- * until all is seen or a peer wakes it: one message that it misses is a standstill.
+ * Two peers publish messages on a connection each; both mark in the same line. The owner polls all
+ * connections, or relies on marks, and changes between the two some times, at any moment. When it
+ * finds nothing it sleeps, until it has seen all messages or a peer wakes it: one missed message is
+ * a standstill.
  *
- * What stands for what (drivers/common/ring; the mailbox ring_mbox is of drivers/ring):
+ * The model's names, and those of drivers/common/ring (ring_mbox: of drivers/ring):
  *
- *     here                    there
+ *     model                   drivers/common/ring
  *     published[]             the slots
- *     word[], line            struct ring_board: all its bits are changed by sequentially consistent instructions
+ *     word[], line            struct ring_board: all its bits are changed by sequentially
+ *                             consistent instructions
  *     want, answer[]          ring_dir.want, .marks
  *     wanted                  ring_link.wanted, .board
  *     rung                    ring_mbox.bell
- *     asleep                  ring_mbox.asleep; membarrier(2) is the fence between it and what is published
+ *     asleep                  ring_mbox.asleep; membarrier(2) is the fence between it and the
+ *                             published messages
  *     inline mark             ring_board_mark()
- *     inline take             ring_board_take(), and the look at what was marked
+ *     inline take             ring_board_take(), and the poll of the marked connections
  *     inline go_by            go_by() of ring_mark.c, in the peer's progress
  *     inline change           want_of_all()
  *     inline hear             ring_marks_progress() of the owner
  *
- * -D of one of these breaks the model; test/model/run sees to it that this is found:
+ * -D of one of these breaks the model; test/model/run checks that the property is then violated:
  *
- *     BREAK_TAKE      the words are taken before the line is                        standstill
- *     BREAK_MARK      the line is looked at before the word is marked               standstill
- *     BREAK_ONCE      no look at the connection when its peer has answered          standstill
- *     BREAK_NUMBER    each want has the number of the one before the last           standstill
- *     BREAK_WATCH     a peer that has not answered is relied on                     standstill
- *     BREAK_SLEEP     no look at the board before the owner sleeps                  standstill
+ *     BREAK_TAKE    the words are taken before the line                      standstill
+ *     BREAK_MARK    the line is read before the word is marked               standstill
+ *     BREAK_ONCE    the connection is not polled when its peer has answered  standstill
+ *     BREAK_NUMBER  each want has the number of the one before the last      standstill
+ *     BREAK_WATCH   the marks of a peer that has not answered are relied on  standstill
+ *     BREAK_SLEEP   the board is not read before the owner sleeps            standstill
  */
 
 #define PEERS 2

@@ -42,7 +42,7 @@ def works(srv):
 
 def ended(p, began, word):
     check(p.code == 1, "exit code %s\n%s" % (p.code, p.text()))
-    check(time.monotonic() - began < SOON, 
+    check(time.monotonic() - began < SOON,
           "it took %.1f s\n%s" % (time.monotonic() - began, p.text()))
     check(word in p.err(), "'%s' is not said\n%s" % (word, p.text()))
 

@@ -5,8 +5,8 @@
 /*
  * One connection of the Redis/Valkey RDMA protocol on plain ibverbs and librdmacm, for tests, with
  * no code of leat. It is strict: when a peer breaks a rule, however harmless, it ends the
- * connection with a reason in words. It sends whatever it is asked to send, so that it can break each rule
- * itself.
+ * connection with a reason in words. It sends whatever it is asked to send, so that it can break
+ * each rule itself.
  *
  * 	conn_connect() or conn_accept(), then conn_step() until conn.up; then
  *

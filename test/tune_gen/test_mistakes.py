@@ -413,7 +413,7 @@ def lines_behind_texts_of_several_lines():
     """A table header inside a string is not one."""
     refused(TOP.replace('"A table of keys."', '"""\\\n[[setting]]\\\n  name = 3."""')
             + SETTING.replace("default = 8", "default = 0x100 # <- outside"))
-    refused(TOP.replace("\n", "\r\n") 
+    refused(TOP.replace("\n", "\r\n")
             + SETTING.replace("default = 8", "default = 100 # <- outside"))
 
 
