@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""leat beside perftest in the guest: bench_verbs.py [OPTION]... LEAT_PERF STREAM_WIRE PLUGIN [NAME]...
+"""leat compared with perftest in the guest.
+
+bench_verbs.py [OPTION]... LEAT_PERF STREAM_WIRE PLUGIN [NAME]...
 
 Runs inside, on the network wire-rxe; devtools/bench --verbs starts it there. For each test and size
 leat-perf and perftest's program take turns, each between two processes pinned to the same two CPUs,
@@ -13,20 +15,20 @@ request. One line of JSON per comparison, as devtools/bench reads them.
     *-bw                 --test bw, window W, burst 1  ib_*_bw -t W -Q 1: each one is signaled
     *-rate               --test rate, window W,        ib_*_bw -t W -l B -Q B: the last of a list
                          burst B                       is signaled
-    stream-lat           bench-stream-wire --test lat  the same program with --bare: WRITE_IMM to and
+    stream-lat           bench-stream-wire --test lat  same program with --bare: WRITE_IMM to and
                                                        fro by ibverbs alone, as perftest's newer
                                                        releases do it; whole round trips
     stream-bw            --test bw: no copy            ib_write_bw
     stream-copy-bw       --test copy: one copy         ib_write_bw
 
-All of them spin but the servers that only wait, of reads, atomics, and streams of writes: one
-has nothing to do, the NIC does it. perftest's sleeps, and so leat-perf's has to (--idle block): the
-NIC is the kernel here, and a loop that finds nothing would take its CPU away.
+All programs spin, except the servers that only wait, of reads, atomics, and streams of writes: the
+NIC does their work. perftest's server sleeps, and so leat-perf's must (--idle block): the NIC is
+the kernel here, and a loop that finds nothing would take its CPU away.
 
 With --count it runs in a guest with one CPU whose clock counts instructions (devtools/guest
---count): only comparisons whose servers sleep, and what differs there is what the programs, the
-kernel below them included, compute, with next to no noise. Both sides of stream-lat are one thread
-there, which plays them in turn.
+--count): only comparisons whose servers sleep. They differ only by the instructions of the programs
+and of the kernel below them, with next to no noise. Both sides of stream-lat are one thread there,
+which runs them in turn.
 """
 
 import argparse
@@ -42,15 +44,15 @@ GID_INDEX = "1"
 NEAR, FAR = "x_va", "x_vb"
 FAR_IP = "10.97.0.2"
 PORT = 7710
-INLINE = 220  # what both may send inline, bytes
+INLINE = 220  # bytes that both may send inline
 BURST = 16
-DEADLINE = 120  # seconds, for a program
+DEADLINE = 120  # seconds, for one program
 TRIES = 8
 
 LAT_TARGET, BW_TARGET = 1.05, 0.97
 STREAM_LAT_TARGET, STREAM_BW_TARGET = 1.15, 0.9
 
-# [name, --op, --test, perftest's program, what both servers do]
+# [name, --op, --test, perftest's program, idle mode of both servers]
 TESTS = [
     ("send-lat", "send", "lat", "ib_send_lat", "spin"),
     ("write-lat", "write", "lat", "ib_write_lat", "spin"),
@@ -69,7 +71,7 @@ SIZES = [8, 4096, 1 << 20]
 
 
 class Failed(Exception):
-    """What went wrong, for people."""
+    """A failure, with a text for the user."""
 
 
 def size_name(size):
@@ -88,8 +90,8 @@ def sizes_of(name):
 
 
 def plan(test, size, scale):
-    """(iterations, window) of a comparison."""
-    # about a second: starting takes longer, and a shorter one measures what else happens then
+    """Return (iterations, window) of a comparison."""
+    # for about a second: a shorter run would mostly measure its start
     if test == "lat":
         n = {8: 6000, 64: 3000, 4096: 3000}.get(size, 60)
         return max(10, int(n * scale)), 1
@@ -103,7 +105,7 @@ class Leat:
     """leat-perf: a listener that serves all runs of a comparison, and a client for each."""
 
     def __init__(self, perf, plugin, port, idle, cpu):
-        # Little memory: it starts sooner.
+        # Little memory, for a short start.
         self.eal = [perf, "--no-pci", "--no-telemetry", "--no-huge", "-m", "128",
                     "--log-level=lib.*:error", "-d", plugin]
         self.addr = "%s:%d" % (FAR_IP, port)
@@ -118,16 +120,17 @@ class Leat:
                 "--size", str(size), "-n", str(n), "--timeout", "60", "--mbufs", "1024"]
         if test != "lat":
             args += ["--window", str(window), "--burst", str(BURST if test == "rate" else 1)]
+        vdev = "--vdev=fabric_verbs0,inline=%d,dev=%s" % (INLINE, NEAR)
         done = subprocess.run(
-            self.eal + ["-l", self.cpu, "--vdev=fabric_verbs0,inline=%d,dev=%s" % (INLINE, NEAR), "--"]
-            + args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            self.eal + ["-l", self.cpu, vdev, "--"] + args,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             text=True, timeout=DEADLINE, check=False)
         if done.returncode != 0:
             raise Failed("leat-perf %s: %s" % (" ".join(args), done.stderr.strip()))
         row = json.loads(done.stdout)["results"][0]
         if test == "lat":
             return row["p50_us"], row["min_us"]
-        # of more digits than the rates that it prints
+        # has more digits than the rates that the program prints
         rate = row["iterations"] / row["elapsed_s"] / 1e3
         return rate, rate
 
@@ -161,7 +164,7 @@ class Stream:
     def serve(self, how):
         server = subprocess.Popen(how[0] + ["--listen", self.addr] + how[1],
                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
-        # EAL may have something to say first
+        # EAL may print something first
         for line in server.stdout:
             if line == "listening\n":
                 return server
@@ -252,7 +255,7 @@ def perftest(program, test, size, n, window, cpu):
     if program in ("ib_send_lat", "ib_write_lat", "ib_send_bw", "ib_write_bw"):
         opts += ["-I", str(INLINE)] if size <= INLINE else ["-I", "0"]
     if test == "lat":
-        # in cycles: it needs no quiet moment to find out how long they are
+        # in cycles: perftest then needs no quiet moment to measure the clock
         opts += ["-C"]
     if program == "ib_atomic_lat":
         opts += ["-A", "FETCH_AND_ADD"]
@@ -262,7 +265,7 @@ def perftest(program, test, size, n, window, cpu):
             opts += ["-r", str(2 * window)]
         if test == "rate":
             opts += ["-l", str(BURST)]
-    # Of rates it has to find out how fast its clock is. Without a quiet moment it can't, and gives
+    # For rates perftest measures the speed of the clock. Without a quiet moment it can't, and gives
     # up, or says 0.
     for _ in range(TRIES):
         out = perftest_once(program, opts, cpu)
@@ -271,7 +274,7 @@ def perftest(program, test, size, n, window, cpu):
             fields = row.group(1).split()
             if test == "lat":
                 return float(fields[2]) / mhz(), float(fields[0]) / mhz()
-            # messages/s from the one of its two numbers that has more digits
+            # messages/s, from that of the two printed numbers which has more digits
             rate = (float(fields[-1]) * 1e3 if size < 4096 else
                     float(fields[-2]) * (1 << 20) / size / 1e3)
             if rate > 0:
@@ -280,7 +283,7 @@ def perftest(program, test, size, n, window, cpu):
 
 
 def result(name, test, ours, theirs):
-    """The line of a comparison, from its rounds: (what counts, the best there was)."""
+    """Return the line of a comparison, from its rounds: (value that counts, best value)."""
     lat, stream = test == "lat", "-stream-" in name
     ratios = [a[0] / b[0] for a, b in zip(ours, theirs)]
     best = [(min if lat else max)(x[1] for x in who) for who in (ours, theirs)]
@@ -325,7 +328,7 @@ def main():
               Leat(args.perf, args.plugin, PORT + i, idle, cpu)) as leat:
             ours, theirs = [], []
             for turn in range(args.rounds):
-                # forwards and backwards, so that what drifts meets both alike
+                # in changing order, so that drift affects both alike
                 for who in ("leat", "perftest")[::1 if turn % 2 == 0 else -1]:
                     if who == "leat":
                         ours.append(leat.measure(op, test, size, n, window))

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Compiles the kernel module siw: build-siw.sh DIR VERSION; called by setup.sh. In DIR are the
+# Compile the kernel module siw: build-siw.sh DIR VERSION; called by setup.sh. In DIR are the
 # packages linux-source, linux-headers (of the flavour and common) and linux-kbuild of that version.
 # They are unpacked, not installed. Makes DIR/siw.ko.
 

@@ -1,29 +1,29 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
 #
-# What the tests in t/ are written with; `inside` sources it before each of them. A test is a file
-# of bash that calls these functions; it runs on the network "wire" (see devtools/guest), alone, and
-# in a directory of its own that is thrown away. Beside the functions it finds
+# Functions for the tests in t/; `inside` sources this file before each of them. A test is a file of
+# bash that calls these functions; it runs on the network "wire" (see devtools/guest), alone, and in
+# a directory of its own that is then removed. It can also use
 #
 #   BUILD        the build directory
 #   CONFORMANCE  leat-conformance
 #   PLUGINS      array: EAL arguments that load the drivers of the build
-#   DRIVER       the verbs driver, if it was built; alone it starts sooner
-#   PATIENT      arguments of its devices with which a busy machine is no dead one
+#   DRIVER       the verbs driver, if it was built; loading only this one is faster
+#   PATIENT      arguments of its devices with which a busy peer does not count as dead
 #   ASAN_BUILD   a build with AddressSanitizer, or empty
-#   SOAK         true: an hour is no object; false: a quarter of it is, for all tests together
+#   SOAK         true: tests may take an hour; false: all tests together take a quarter of that
 #
-# A test may take 120 s, or what a line "# timeout: SECONDS" in its head says. Afterwards all it
-# started is killed, the cable is mended, and the devices must hold what they held before.
+# A test may take 120 s, or the time in a line "# timeout: SECONDS" in its head. Afterwards all its
+# processes are killed, the cable is repaired, and the devices must have the same objects as before.
 
 # shellcheck source=test/guest/net-lib.sh
 . "$GUEST_DIR/net-lib.sh"
 
 DRIVER=$BUILD/drivers/libleat_driver_verbs.so
 
-# Where the machine has no time for the emulator soft-RoCE is silent for long, though nothing is wrong.
-# Devices whose cable stays in get this: they send again after 0.27 s, and give the peer up after 1.9 s.
-# With 18 each packet that is lost would cost a second.
+# On a busy machine the emulated soft-RoCE may be silent for long without a fault. Devices whose
+# cable stays in get this timeout: they send again after 0.27 s, and give the peer up after 1.9 s.
+# With timeout=18 each lost packet would cost a second.
 # shellcheck disable=SC2034 # for the tests
 PATIENT=,timeout=16
 
@@ -39,7 +39,7 @@ ok() { tap ok "$1"; }
 not_ok() { tap "not ok" "$1"; }
 # skip WHAT WHY
 skip() { tap ok "$1" "$2"; }
-# Lines that explain; also as a filter.
+# diag [TEXT]: print lines of explanation; without arguments a filter
 diag() {
 	if [ $# -gt 0 ]; then
 		printf '# %s\n' "$*"
@@ -59,13 +59,13 @@ check() {
 	fi
 	not_ok "$what"
 	diag "exit code $status of: $*"
-	# A test program with many tests goes on behind the one that failed.
+	# A test program with many tests goes on after a failed one: show each.
 	grep -A 3 '^not ok' check.log | diag
 	tail -n 40 check.log | diag
 	return 1
 }
 
-# wait_for SECONDS COMMAND...: until it succeeds
+# wait_for SECONDS COMMAND...: repeat the command until it succeeds
 wait_for() {
 	local end=$((SECONDS + $1 + 1))
 	shift
@@ -75,11 +75,11 @@ wait_for() {
 	done
 }
 
-# A program that waits for TCP connections, or with rdma_cm, at PORT
+# Does a program listen at PORT, with TCP or with rdma_cm?
 listens_tcp() { ss -Hltn "sport = :$1" | grep -q .; }
 listens_cm() { rdma resource show cm_id | grep -q "state LISTEN.*:$1 "; }
 
-# What the network device and the RDMA device have sent and received
+# Counters of packets that the network device, and the RDMA device, sent and received
 packets() { cat "/sys/class/net/$1/statistics/${2}_packets"; }
 hw_counter() { cat "/sys/class/infiniband/$1/ports/1/hw_counters/$2"; }
 
@@ -107,8 +107,8 @@ rdma_same() {
 	done
 }
 
-# pair SERVER-READY SERVER-COMMAND -- CLIENT-COMMAND: a server in the background, a client when it
-# is ready, both must succeed within 60 s
+# pair SERVER-READY SERVER-COMMAND -- CLIENT-COMMAND: run a server in the background, and a client
+# when the server is ready; both must succeed within 60 s
 pair() {
 	local ready=$1 server=() server_pid status=0
 	shift
@@ -137,8 +137,8 @@ pair() {
 	return $status
 }
 
-# perftest PROGRAM [OPTION]...: x_vb is the server, x_va the client. When something else takes the
-# processor, perftest can't find out how fast its clock is, and fails at its end: it tries again.
+# perftest PROGRAM [OPTION]...: x_vb is the server, x_va the client. On a busy CPU perftest can't
+# measure the speed of its clock, and fails at its end: try again then.
 perftest() {
 	local program=$1 status
 	shift
@@ -154,7 +154,7 @@ perftest() {
 	return $status
 }
 
-# some GLOB...: of the conformance suite only these tests, as options in SOME; in the suite soak all
+# some GLOB...: set SOME to options for these tests of the conformance suite; in soak for all
 some() {
 	local glob
 	SOME=()
@@ -163,17 +163,19 @@ some() {
 	done
 }
 
-# use_asan: from here on the driver and the suite of the build with AddressSanitizer; false if there is none
+# use_asan: use the driver and the suite of the build with AddressSanitizer from here on; false if
+# there is no such build
 use_asan() {
 	[ -n "$ASAN_BUILD" ] && [ -e "$ASAN_BUILD/drivers/libleat_driver_verbs.so" ] || return 1
 	DRIVER=$ASAN_BUILD/drivers/libleat_driver_verbs.so
 	CONFORMANCE=$ASAN_BUILD/test/driver/leat-conformance
 	# Less memory, and less time for every allocation.
-	export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}quarantine_size_mb=16:malloc_context_size=8
+	export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}quarantine_size_mb=16
+	ASAN_OPTIONS+=:malloc_context_size=8
 }
 
-# conform WHAT OPTION...: the conformance suite over verbs. The time is that of emulation: a little
-# work each, or as much as SCALE says.
+# conform WHAT OPTION...: run the conformance suite over verbs. Emulation is slow: each test does
+# little work, or SCALE percent.
 conform() {
 	local what=$1 scale=${SCALE:-5}
 	shift
@@ -186,12 +188,13 @@ conform() {
 	check "$what: some tests ran" grep -q '^ok [0-9]* [^#]*$' conform.log
 }
 
-# faults WHAT ARGUMENTS-OF-THE-DEVICES OPTION...: tests that pull the cable, over the wire, of the
-# driver alone. None may be skipped.
+# faults WHAT ARGUMENTS-OF-THE-DEVICES OPTION...: run tests that pull the cable, over the wire, with
+# the driver alone. None may be skipped.
 faults() {
 	local what=$1 args=$2
 	shift 2
-	conform "$what" "--vdev=fabric_verbs0,dev=x_va$args" "--vdev=fabric_verbs1,dev=x_vb$args" -- \
+	conform "$what" "--vdev=fabric_verbs0,dev=x_va$args" \
+		"--vdev=fabric_verbs1,dev=x_vb$args" -- \
 		--plain --mode fork --listen 10.97.0.1:0 --far-listen 10.97.0.2:0 \
 		--cable guest-cable "$@"
 	! grep -q '^not ok' conform.log || guest-cable up >/dev/null

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
 #
-# What the networks are made with; sourced by net-*.sh, inside.
+# Functions that make the networks; sourced by net-*.sh in the guest.
 
 net_modules() {
 	local module
@@ -10,8 +10,8 @@ net_modules() {
 	done
 }
 
-# net_device NAME TYPE NETDEV: an RDMA device, which is active and has the GIDs of NETDEV's
-# addresses before this returns
+# net_device NAME TYPE NETDEV: make an RDMA device, and wait until it is active and has the
+# GIDs of NETDEV's addresses
 net_device() {
 	local name=$1 type=$2 netdev=$3 want i
 	if ! rdma link add "$name" type "$type" netdev "$netdev"; then
@@ -39,14 +39,15 @@ net_gids() {
 		"/sys/class/infiniband/$1/ports/1/gids/"* 2>/dev/null | wc -l
 }
 
-# A veth pair of which both ends are in this machine, and yet what one end sends to the other
-# crosses it, so that programs on both sides need no namespace:
+# Make a veth pair with both ends in this machine, on which packets from one end to the other still
+# cross the pair, so that programs on both sides need no namespace:
 #
 #     va 10.97.0.1 fd97::1  <------------------->  vb 10.97.0.2 fd97::2
 #
-# Linux delivers what is sent to an address of its own without a wire: the rule "lookup local" comes
-# first. Here it comes first only for what arrives on the wire; what is sent to vb's address has a
-# route out of va, and the other way round. A socket that is to send from va's address binds it.
+# Linux delivers packets to an address of its own without a wire, since the rule "lookup local"
+# comes first. Here that rule comes first only for packets that arrive on the wire; packets to vb's
+# address have a route out of va, and the other way round. A socket that shall send from va's
+# address binds it.
 net_pair() {
 	local dev conf n
 	ip link add va type veth peer name vb || return 1
@@ -58,7 +59,7 @@ net_pair() {
 		echo 2 >"$conf/arp_announce"
 	done
 	for dev in va vb; do
-		# No time for detecting that somebody else has the address.
+		# Do not wait for duplicate address detection.
 		echo 0 >/proc/sys/net/ipv6/conf/$dev/accept_dad
 		echo 0 >/proc/sys/net/ipv6/conf/$dev/accept_ra
 		ip link set $dev mtu 4200 up || return 1
@@ -80,7 +81,7 @@ net_pair() {
 	ip -6 rule add pref 100 lookup local && ip -6 rule del pref 0
 }
 
-# They go away with a link that goes down: guest-link puts them back.
+# The kernel removes these routes when a link goes down: guest-link restores them.
 net_pair_routes() {
 	ip route replace 10.97.0.2 dev va src 10.97.0.1 table 102 &&
 		ip route replace 10.97.0.1 dev vb src 10.97.0.2 table 101 &&

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Makes what the guest boots from: setup.sh DIR SERIES SIW UPDATE; called by devtools/guest.
+# Make the kernel and the initramfs of the guest: setup.sh DIR SERIES SIW UPDATE; called by
+# devtools/guest.
 #
-#   DIR     where it is kept, from one run to the next
+#   DIR     where they are kept, from one run to the next
 #   SERIES  Debian's kernel series, 6.1 or 6.12
 #   SIW     true: with the module siw, which Debian does not build
 #   UPDATE  true: look for a newer kernel of the series
@@ -11,16 +12,16 @@
 # Prints one line, "DIRECTORY INITRAMFS": where the kernel (vmlinux) and the initramfs are.
 # Nothing is installed and nothing needs root: packages are fetched with apt and taken apart here.
 #
-#   DIR/lock            held by who changes something
+#   DIR/lock            held by the process that changes something
 #   DIR/kernel-SERIES   the version that is used
-#   DIR/apt             package lists of our own, where the system's don't do
+#   DIR/apt             package lists of this script's own, if the system's don't serve
 #   DIR/linux-VERSION/  vmlinux, busybox, lib/modules, siw.ko, initramfs-SUM
-#   DIR/*.part          unfinished; whoever holds the lock may throw it away
+#   DIR/*.part          unfinished; the holder of the lock may remove it
 #
-# Whatever is made is made under another name and then renamed, so what has its name is whole, and
-# a set-up that was killed starts over where it was.
+# Each file is made under another name and then renamed, so a file with its final name is complete,
+# and a set-up that was killed resumes where it was.
 #
-# Exit code: 0, 77 this machine can't (the reason is on stderr), 1 something went wrong.
+# Exit code: 0; 77: not possible on this machine (the reason is on stderr); 1: a failure.
 
 set -euo pipefail
 
@@ -40,7 +41,7 @@ broken() {
 	exit 1
 }
 
-# What stage 1 of the guest loads or may load; missing ones are left out.
+# Modules that stage 1 of the guest loads or may load; missing ones are left out.
 modules=(
 	# the machine
 	virtio_pci virtio_console virtio_net 9pnet_virtio 9p overlay
@@ -48,14 +49,14 @@ modules=(
 	rdma_rxe siw ib_uverbs rdma_ucm ib_umad
 	# networks and their faults
 	veth dummy bridge sch_netem sch_tbf cls_u32
-	# what the above ask for by name only
+	# requested by the modules above by name only
 	crc32c_generic crc32_generic crc32_pclmul crc32c-intel
 )
 
 apt_own=(-o "Dir::State::Lists=$state/apt/lists" -o "Dir::Cache=$state/apt/cache")
 apt_options=()
 
-# run_apt PROGRAM ARGUMENT...: with the system's package lists or our own
+# run_apt PROGRAM ARGUMENT...: with the system's package lists, or this script's
 run_apt() {
 	local program=$1
 	shift
@@ -72,7 +73,7 @@ own_lists() {
 	cannot "no Debian mirror answers (see $state/apt.log)"
 }
 
-# download DIR PACKAGE...: fetched into DIR
+# download DIR PACKAGE...: fetch packages into DIR
 download() {
 	local dir=$1
 	shift
@@ -81,7 +82,7 @@ download() {
 		cd "$here"
 }
 
-# The newest signed kernel of the series, from the dependency of the package that stands for it.
+# The newest signed kernel of the series, from the dependency of its meta-package.
 newest_kernel() {
 	local meta=linux-image-amd64
 	[ "$series" = 6.1 ] || meta=linux-image-$series-amd64
@@ -89,8 +90,8 @@ newest_kernel() {
 		sed -n 's/^ *Depends: *linux-image-\([0-9].*\)/\1/p' | head -n 1
 }
 
-# unpack_kernel VMLINUZ OUT: uncompressed it boots directly (PVH), without firmware and without a
-# decompressor that would have to be emulated.
+# unpack_kernel VMLINUZ OUT: uncompress the kernel, so that it boots directly (PVH), without
+# firmware and without emulating a decompressor.
 unpack_kernel() {
 	local magic tool at
 	while read -r magic tool; do
@@ -108,14 +109,14 @@ unpack_kernel() {
 
 have_kernel() { [ -s "$state/linux-$1/vmlinux" ]; }
 
-# fetch_kernel VERSION: the packages for make_kernel
+# fetch_kernel VERSION: fetch the packages for make_kernel
 fetch_kernel() {
 	[ -n "$1" ] || return 1
 	note "fetching linux-image-$1 and busybox-static (70 MB)"
 	download "$state/linux-$1.part/deb" "linux-image-$1" busybox-static
 }
 
-# make_kernel VERSION: DIR/linux-VERSION with everything but siw and the initramfs
+# make_kernel VERSION: make DIR/linux-VERSION, without siw and the initramfs
 make_kernel() {
 	local version=$1 part=$state/linux-$1.part deb busybox
 	note "unpacking them"
@@ -136,7 +137,7 @@ make_kernel() {
 	mv "$part" "$state/linux-$version"
 }
 
-# make_siw DIR VERSION: the one module that Debian does not build, from its kernel's own source
+# make_siw DIR VERSION: build the one module that Debian does not, from the kernel's own source
 make_siw() {
 	local dir=$1 version=$2 part=$1/siw.part package kbuild packages
 	package=$(cat "$dir/package")
@@ -161,7 +162,7 @@ make_siw() {
 	rm -rf "$part"
 }
 
-# make_initramfs DIR VERSION OUT: busybox, the modules with those they depend on, stage 1
+# make_initramfs DIR VERSION OUT: pack busybox, the modules with their dependencies, and stage 1
 make_initramfs() {
 	local dir=$1 version=$2 out=$3 part=$1/initramfs.part sub=lib/modules/$2 module file
 	note "making the initramfs"
@@ -193,12 +194,12 @@ make_initramfs() {
 	"$dir/busybox" depmod -b "$part" "$version" || broken "depmod"
 	(cd "$part" && find . | cpio -o -H newc --quiet) >"$out.part"
 	rm -rf "$part"
-	# Of other versions of this tree; one that is new may be about to boot.
+	# Remove those of other versions of this tree, but not a new one: it may be about to boot.
 	find "$dir" -name 'initramfs-*' -mmin +1440 -delete
 	mv "$out.part" "$out"
 }
 
-# What a set-up or a run that was killed left behind.
+# Remove the remains of set-ups and runs that were killed.
 clean() {
 	local run
 	rm -rf "$state"/*.part "$state"/*/*.part
@@ -223,7 +224,8 @@ version=
 if $update || ! have_kernel "$version"; then
 	! $update || own_lists
 	version=$(newest_kernel) || version=
-	# Lists that are missing name nothing, those that are too old name packages that are gone.
+	# Missing lists name no package; lists that are too old name packages that are no longer
+	# there.
 	if ! have_kernel "$version" && ! fetch_kernel "$version"; then
 		! own_lists || version=$(newest_kernel) || version=
 		[ -n "$version" ] || cannot "no mirror has a kernel $series (see $state/apt.log)"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash disable=SC2154 source=test/guest/lib.sh
 #
-# The devices are there, their ports are active, their GIDs are where the guide says.
+# The devices exist, their ports are active, their GIDs have the indices that the guide gives.
 
 active() { ibv_devinfo -d "$1" | tee /dev/stderr | grep -q 'PORT_ACTIVE'; }
 gid() { grep -qx "$3" "/sys/class/infiniband/$1/ports/1/gids/$2"; }

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash source=test/guest/lib.sh
 #
-# rping from end to end, and what it sends is seen on the cable. With two kinds of devices on one
-# cable the kernel takes one of them by the address: soft-RoCE, made first.
+# rping from end to end; its packets are counted on the cable. With two kinds of devices on one
+# cable the kernel chooses one of them for an address: soft-RoCE, made first.
 
 # rping_pair FROM TO [OPTION]...
 rping_pair() {

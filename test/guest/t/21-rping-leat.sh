@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2154 source=test/guest/lib.sh
 # timeout: 240
 #
-# doc/examples/rping against rping, both ways: a leat program and one that knows nothing of leat.
+# doc/examples/rping against rping, in both directions: a leat program and one without code of leat.
 
 example=$BUILD/doc/examples/example-rping
 if [ ! -e "$DRIVER" ] || [ ! -x "$example" ]; then
@@ -23,7 +23,7 @@ read_pings() {
 	[ "$(wc -l <pings.log)" = "$2" ] && grep -q "rdma-ping-$(($2 - 1)): " pings.log
 }
 said() { grep -q "$1" "$2" || ! cat "$2"; }
-# ends CODE PID FILE [WHAT]: with that exit code, and says so
+# ends CODE PID FILE [WHAT]: wait for the program; it must exit with CODE and print WHAT
 ends() {
 	local code=0
 	wait "$2" || code=$?
@@ -31,7 +31,7 @@ ends() {
 	[ $code = "$1" ] || return
 	[ $# -lt 4 ] || said "$4" "$3"
 }
-# serves COMMAND...: in the background, as $server
+# serves COMMAND...: start a server in the background; its pid is $server
 serves() {
 	"$@" >server.log 2>&1 &
 	server=$!
@@ -42,7 +42,7 @@ check "leat serves" serves ./leat_vb -P -a 10.97.0.2 -v
 timeout 60 rping -c -a 10.97.0.2 -I 10.97.0.1 -C 20 -V >other.log 2>&1 &
 other=$!
 check "rping to leat" timeout 60 rping -c -a 10.97.0.2 -I 10.97.0.1 -C 20 -v -V
-# rping may be gone before it says that it disconnected: its log may be empty.
+# rping may exit before it prints that it disconnected: its log may be empty.
 check "and another at the same time" ends 0 $other other.log
 check "leat read their pings" read_pings server.log 20
 kill -INT "$server"
@@ -66,7 +66,7 @@ check "leat serves" serves ./leat_vb -s -a 10.97.0.2 -C 1000000 -v
 rping -c -a 10.97.0.2 -I 10.97.0.1 >client.log 2>&1 &
 client=$!
 check "rping pings without end" wait_for 60 grep -q 'ping-5:' server.log
-disown $client # the shell says nothing of its end
+disown $client # the shell shall not report its end
 kill -KILL $client
 check "rping is killed: leat says that pings are missing" ends 1 "$server" server.log \
 	'^rping: 1000000 were to come'

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash source=test/guest/lib.sh
 #
-# The cable is pulled and plugged in: ports and programs see it, and everything works as before.
+# The cable is pulled and plugged in: ports and programs notice, and then all works as before.
 
 state() { ibv_devinfo -d "$1" | tee /dev/stderr | grep -q "$2"; }
 events() { grep "$1" watch.log; }

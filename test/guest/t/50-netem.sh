@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash source=test/guest/lib.sh
 #
-# Packets are lost: the cable says so, the device repeats them, the program does not notice.
+# Packets are lost: the cable counts them, the device repeats them, the program sees no failure.
 
 dropped() {
 	tc -s qdisc show dev va | tee /dev/stderr | grep -q 'dropped [1-9]'

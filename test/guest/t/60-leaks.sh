@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash source=test/guest/lib.sh
 #
-# The counters that leaks are found with: they see what a program holds, and that it is gone.
+# The counters by which leaks are found: they show a program's objects, and that these are freed.
 
 differs() { ! rdma_counts | cmp -s - before; }
 

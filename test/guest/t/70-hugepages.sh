@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash disable=SC2154 source=test/guest/lib.sh
 #
-# leat's programs run here, on hugepages. The time is that of emulation: a few tests, a little work.
+# leat's programs run in the guest, on hugepages. Emulation is slow: a few tests, with little work.
 
 free_pages() { sed -n 's/^HugePages_Free: *//p' /proc/meminfo; }
 

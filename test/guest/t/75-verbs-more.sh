@@ -2,8 +2,8 @@
 # shellcheck shell=bash disable=SC2054,SC2154 source=test/guest/lib.sh
 # timeout: 300
 #
-# More of the conformance suite over the verbs driver, in one process. Of each arrangement what is
-# different in it; everything in the suite soak.
+# More of the conformance suite over the verbs driver, in one process: for each arrangement the
+# tests in which it differs; in the suite soak all tests.
 
 if [ ! -e "$DRIVER" ]; then
 	skip "conformance of verbs" "the driver is not built"
@@ -11,21 +11,23 @@ if [ ! -e "$DRIVER" ]; then
 fi
 near=("--vdev=fabric_verbs0,dev=x_va$PATIENT" -- --mode self --listen 10.97.0.1:0)
 
-# A device that is connected to itself, by one thread that does both sides.
+# A device that is connected to itself, with one thread for both sides.
 some 'connect.[!t]*' 'random.*' 'stop.*' 'wait.*'
 conform "one process" "${near[@]}" --plain "${SOME[@]}"
 
 # Each peer has receives of its own, and its messages are copied.
 near[0]+=,srq=0
-some 'bounded.*' 'cancel.*' 'conservation.*' 'errors.receive*' 'ops.[rs]*' 'order.[mq]*' 'ownership.*'
+some 'bounded.*' 'cancel.*' 'conservation.*' 'errors.receive*' 'ops.[rs]*' 'order.[mq]*' \
+	'ownership.*'
 conform "without shared receive queues" "${near[@]}" --plain "${SOME[@]}"
 near[0]=${near[0]%,srq=0}
 
-# What tags are for, and what they must not disturb.
-some 'bounded.un*' 'cancel.*' 'errors.trecv*' 'ops.directed*' 'ops.ta*' 'ops.ts*' 'order.*' 'silence.*'
+# Tests of tags, and those that tags must not disturb.
+some 'bounded.un*' 'cancel.*' 'errors.trecv*' 'ops.directed*' 'ops.ta*' 'ops.ts*' 'order.*' \
+	'silence.*'
 conform "tagged" "${near[@]}" "${SOME[@]}"
 
-# Below the fault device: completions out of order and late, posts refused. The tag layer's, too.
+# Under the fault device, also with the tag layer: completions out of order and late, posts refused.
 fault=(-d "${DRIVER%verbs.so}fault.so" "${near[0]}"
 	--vdev=fabric_fault0,lower=fabric_verbs0,reorder=8,delay=1..50,refuse=0.05
 	-- --device fabric_fault0 "${near[@]:2}")

@@ -2,9 +2,9 @@
 # shellcheck shell=bash disable=SC2154 source=test/guest/lib.sh
 # timeout: 500
 #
-# The conformance suite over the verbs driver: all of it between processes over the wire, with the
-# driver alone (--plain); and with the library's tag layer above it, through which every message goes
-# then, the deaths, which need tagged messages.
+# The conformance suite over the verbs driver between processes over the wire: all tests with the
+# driver alone (--plain); and with the library's tag layer above it, through which every message
+# passes, the tests of deaths, which need tagged messages.
 
 if [ ! -e "$DRIVER" ]; then
 	skip "conformance of verbs" "the driver is not built"

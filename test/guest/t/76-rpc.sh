@@ -14,10 +14,11 @@ calls() {
 	! $SOAK || n=$((n * 50))
 	timeout 200 "$CALLS" --no-pci --no-telemetry --log-level=leat.*:error "${PLUGINS[@]}" \
 		"--vdev=fabric_verbs0,dev=x_va$args" "--vdev=fabric_verbs1,dev=x_vb$args" "$@" -- \
-		--silence 5000 --addr 10.97.0.2:0 --devices "${NEAR:-fabric_verbs0},${FAR:-fabric_verbs1}" "$n" 1
+		--silence 5000 --addr 10.97.0.2:0 \
+		--devices "${NEAR:-fabric_verbs0},${FAR:-fabric_verbs1}" "$n" 1
 }
 
-# killed DEVICE-ARGUMENTS: a server that is stopped, and one that is killed
+# killed DEVICE-ARGUMENTS: run calls while a server is stopped, and while one is killed
 killed() {
 	timeout 100 "$BUILD/test/rpc/leat-rpc-kill" --no-pci --no-telemetry --no-huge -m 128 \
 		--log-level=leat.*:error -d "$DRIVER" \
@@ -37,8 +38,9 @@ diag "$(tail -n 1 check.log)"
 bulk() {
 	local args=$1
 	shift
-	timeout 100 "$BUILD/test/rpc/leat-rpc-bulk" --no-pci --no-telemetry --log-level=leat.*:error \
-		-d "$DRIVER" "--vdev=fabric_verbs0,dev=x_va$args" "--vdev=fabric_verbs1,dev=x_vb$args" \
+	timeout 100 "$BUILD/test/rpc/leat-rpc-bulk" --no-pci --no-telemetry \
+		--log-level=leat.*:error -d "$DRIVER" \
+		"--vdev=fabric_verbs0,dev=x_va$args" "--vdev=fabric_verbs1,dev=x_vb$args" \
 		-- --silence 5000 --addr 10.97.0.2:0 --devices fabric_verbs0,fabric_verbs1 "$@" 40 1
 }
 check "bulk over RC, by READ and WRITE" bulk "$PATIENT"
@@ -54,9 +56,10 @@ diag "$(tail -n 1 check.log)"
 guest-netem va off
 guest-netem vb off
 NEAR=fabric_fault0 FAR=fabric_fault1
+faults=loss=0.1,dup=0.05,overtake=8,reorder=8,refuse=0.05
 check "calls over UD, with faults" calls 1000 ,qp=ud \
-	--vdev=fabric_fault0,lower=fabric_verbs0,loss=0.1,dup=0.05,overtake=8,reorder=8,refuse=0.05 \
-	--vdev=fabric_fault1,lower=fabric_verbs1,loss=0.1,dup=0.05,overtake=8,reorder=8,refuse=0.05
+	"--vdev=fabric_fault0,lower=fabric_verbs0,$faults" \
+	"--vdev=fabric_fault1,lower=fabric_verbs1,$faults"
 diag "$(tail -n 1 check.log)"
 check "calls over RC, with faults" calls 1000 "$PATIENT" \
 	--vdev=fabric_fault0,lower=fabric_verbs0,reorder=16,delay=tail:1..100,refuse=0.1 \

@@ -2,18 +2,18 @@
 # shellcheck shell=bash disable=SC2154 source=test/guest/lib.sh
 # timeout: 400
 #
-# leat-perf over the verbs driver, two processes over the wire: all that the device offers, every
-# byte verified, and what becomes of those that are no leat-perf.
+# leat-perf over the verbs driver, two processes over the wire: all ops of the device with every
+# byte verified; and peers that are not leat-perf.
 
 PERF=$BUILD/apps/leat-perf
 PORT=7700
-# Little memory: it starts sooner.
+# Little memory, for a short start.
 EAL=(--no-pci --no-telemetry --no-huge -m 128 --log-level=lib.*:error -d "$DRIVER")
 
 # Options of both sides.
 BOTH=()
 
-# near OPTION..., far: leat-perf on x_va, and on x_vb, where it listens
+# near OPTION..., far: run leat-perf on x_va; on x_vb, where it listens
 near() {
 	timeout 60 "$PERF" "${EAL[@]}" -l 1 --vdev=fabric_verbs0,dev=x_va -- --idle yield \
 		--mbufs 1024 --connect "10.97.0.2:$PORT" "${BOTH[@]}" "$@"
@@ -22,7 +22,7 @@ far() {
 	exec timeout 120 "$PERF" "${EAL[@]}" -l 0 --vdev=fabric_verbs0,dev=x_vb -- --idle yield \
 		--mbufs 1024 --listen "10.97.0.2:$PORT" --once "${BOTH[@]}"
 }
-# both OPTION...: both; the options are the near side's, which waits for the far one
+# both OPTION...: run both; the options are for the near side, which waits for the far one
 both() {
 	local pid status=0
 	far >far.log 2>&1 &
@@ -36,7 +36,7 @@ both() {
 	return $status
 }
 
-# says WHAT PATTERN: what the last check printed
+# says WHAT PATTERN: check the output of the last check
 says() {
 	mv check.log said.log
 	check "$1" grep -q "$2" said.log
@@ -49,14 +49,14 @@ if [ ! -e "$DRIVER" ] || [ ! -x "$PERF" ]; then
 	return
 fi
 
-# What can be measured on this device, by the names of --op: what the library does in software has to be
-# asked for.
+# Ops that can be measured on this device, by the names of --op: those that the library does in
+# software have to be asked for.
 check "list of devices" "$PERF" "${EAL[@]}" --vdev=fabric_verbs0,dev=x_va --list-devices
 read -r -a OPS <<<"$(sed -n 's/^ *ops  *//p' check.log |
 	sed 's/\<\w* (in software)//g; s/\<t\{0,1\}recv\>//g; s/\<tsend\>/tagged/')"
 check "it offers something" [ ${#OPS[@]} -gt 0 ]
 
-# measure WHAT OPTION...: with all ops, each of which must have given a table
+# measure WHAT OPTION...: run all ops, each of which must print a table
 measure() {
 	local what=$1 op missing=()
 	shift
@@ -82,11 +82,11 @@ says "it says so" "size 3221225472 is beyond the device's limit"
 check "a spoiled message" fails both --check --corrupt 3 -n 5 --warmup 0 --size 100
 says "it is found" "errors at the listening side; the first: message 3, "
 
-# Strangers.
+# Peers that are not leat-perf.
 far >far.log 2>&1 &
 pid=$!
 wait_for 20 listens_cm $PORT
-# What rping makes of it is its affair.
+# rping's own result does not matter.
 timeout 20 rping -c -a 10.97.0.2 -I 10.97.0.1 -p $PORT -C 1 >rping.log 2>&1
 check "the listener says that it is no leat-perf" wait_for 10 \
 	grep -q "^leat-perf: client .* no word from a leat-perf of this version: " far.log

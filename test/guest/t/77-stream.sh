@@ -2,23 +2,24 @@
 # shellcheck shell=bash disable=SC2154 source=test/guest/lib.sh
 # timeout: 400
 #
-# leat's streams and peers of the Redis/Valkey RDMA protocol that know nothing of leat (test/stream_foreign):
-# a foreign client at leat's echo server, leat's client at a foreign echo server. Both play the rules,
-# and commit all offences beside a connection that must not notice.
+# leat's streams and peers of the Redis/Valkey RDMA protocol without code of leat
+# (test/stream_foreign): a foreign client with leat's echo server, leat's client with a foreign echo
+# server. Both foreign programs run the rules, and commit all offences beside a connection that must
+# not be disturbed.
 
 LEAT=$BUILD/test/stream/leat-stream-echo
 CLIENT=$BUILD/test/stream_foreign/foreign-client
 SERVER=$BUILD/test/stream_foreign/foreign-server
-# Little memory: it starts sooner.
+# Little memory, for a short start.
 EAL=(--no-pci --no-telemetry --no-huge -m 128 -l 0 --log-level=leat.*:error -d "$DRIVER")
 
-# leat_at va|vb OPTION...: leat's echo program
+# leat_at va|vb OPTION...: run leat's echo program
 leat_at() {
 	local end=$1
 	shift
 	exec "$LEAT" "${EAL[@]}" "--vdev=fabric_verbs0,dev=x_$end$PATIENT" -- "$@"
 }
-# serves PORT LOG COMMAND...: in the background, as $server
+# serves PORT LOG COMMAND...: start a server in the background; its pid is $server
 serves() {
 	local port=$1 log=$2
 	shift 2
@@ -26,7 +27,7 @@ serves() {
 	server=$!
 	wait_for 30 listens_cm "$port" || ! cat "$log"
 }
-# play LIMIT FROM TO PORT TEST...: the foreign client, whose every test is one here
+# play LIMIT FROM TO PORT TEST...: run the foreign client; report each of its tests as one
 play() {
 	local limit=$1 from=$2 to=$3 port=$4 line n=0
 	shift 4
@@ -41,7 +42,7 @@ play() {
 	done < <(foreign_client "$limit" "$from" "$to" "$port" "$@")
 	[ $n -gt 0 ] || not_ok "the foreign client did nothing"
 }
-# Its options are in front of its tests.
+# Options come before the names of tests.
 foreign_client() {
 	local limit=$1 from=$2 to=$3 port=$4 options=()
 	shift 4
@@ -56,7 +57,7 @@ foreign_client() {
 	timeout "$limit" "$CLIENT" -f "$from" "${options[@]}" "$to" "$port" "$@" 2>&1 ||
 		[ $? = 1 ] || echo "not ok the foreign client: exit code $?"
 }
-# ends CODE PID FILE [WHAT]: with that exit code, and says so
+# ends CODE PID FILE [WHAT]: wait for the program; it must exit with CODE and print WHAT
 ends() {
 	local code=0
 	wait "$2" || code=$?
@@ -64,7 +65,7 @@ ends() {
 	[ $code = "$1" ] || return
 	[ $# -lt 4 ] || grep -q "$4" "$3"
 }
-# foreign WHAT [SERVER-OPTION...] -- CLIENT-OPTION...: leat's client at a foreign server
+# foreign WHAT [SERVER-OPTION...] -- CLIENT-OPTION...: run leat's client with a foreign server
 port=7820
 foreign() {
 	local what=$1 options=() status=0
@@ -102,7 +103,7 @@ more=1
 check "leat serves" serves 7800 leat.log leat_at vb --listen 10.97.0.2:7800
 rdma_snapshot idle.log
 play $((120 * more)) 10.97.0.1 10.97.0.2 7800 rules offences kill connects
-# A client that was gone before the answer to its request is given up by the kernel after a minute.
+# The kernel gives up a client that ended before the answer to its request, after a minute.
 check "its objects are what they were before" wait_for 100 rdma_same idle.log
 kill -INT "$server"
 check "Ctrl-C ends it in order, nothing is left of its streams" ends 0 "$server" leat.log \
@@ -139,6 +140,6 @@ check "a foreign server" serves 7819 foreign.log "$SERVER" 10.97.0.2 7819
 (port=7819 && timeout_leat --send 4000000000 --streams 3 --failing 3) >client.log 2>&1 &
 client=$!
 wait_for 30 eval 'rdma resource show qp | grep -q "x_va.*RC.*RTS"'
-disown "$server" # the shell says nothing of its end
+disown "$server" # the shell shall not report its end
 kill -KILL "$server"
 check "it is killed under load: leat's client ends" ends 0 "$client" client.log

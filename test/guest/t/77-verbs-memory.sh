@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash disable=SC2154 source=test/guest/lib.sh
 #
-# How the verbs driver registers memory: relaxed ordering, which a device ignores that has none, and
-# on-demand paging, which is refused where there is none.
+# How the verbs driver registers memory: relaxed ordering, which a device without it ignores, and
+# on-demand paging, which is refused where the device has none.
 
 # registered ARGUMENT-OF-THE-DEVICE GLOB...
 registered() {

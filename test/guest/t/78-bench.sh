@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2154 source=test/guest/lib.sh
 # timeout: 240
 #
-# The comparison with perftest works; what it finds is for devtools/bench --verbs to say.
+# The comparison with perftest runs; its results are the matter of devtools/bench --verbs.
 
 if [ ! -e "$DRIVER" ] || [ ! -x "$BUILD/apps/leat-perf" ] ||
 	[ ! -x "$BUILD/test/perf/bench-stream-wire" ]; then

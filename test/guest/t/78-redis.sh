@@ -2,8 +2,8 @@
 # shellcheck shell=bash disable=SC2154 source=test/guest/lib.sh
 # timeout: 400
 #
-# Debian's redis-server, which knows nothing of RDMA, behind leat-redis-gateway: load of leat-redis-bench
-# with verified values, and redis-cli and redis-benchmark through a second gateway with --reverse.
+# Debian's redis-server, which has no RDMA, behind leat-redis-gateway: load of leat-redis-bench with
+# verified values, and redis-cli and redis-benchmark through a second gateway with --reverse.
 #
 #     leat-redis-bench --------- x_va ~~~ x_vb --+
 #     redis-cli -> reverse ----- x_va ~~~ x_vb --+- gateway -> redis-server
@@ -11,14 +11,14 @@
 GATEWAY=$BUILD/apps/leat-redis-gateway
 BENCH=$BUILD/apps/leat-redis-bench
 SOCKET=/run/scratch/redis.sock
-# Little memory: it starts sooner.
+# Little memory, for a short start.
 EAL=(--no-pci --no-telemetry --no-huge -m 128 --log-level=leat.*:error -d "$DRIVER")
 
 redis() {
 	redis-server --port 0 --unixsocket "$SOCKET" --save '' --appendonly no --dir /run/scratch \
 		>redis.log 2>&1 &
 	redis=$!
-	disown "$redis" # the shell says nothing of its end
+	disown "$redis" # the shell shall not report its end
 	wait_for 20 redis-cli -s "$SOCKET" ping
 }
 forward() {
@@ -35,7 +35,7 @@ reverse() {
 	reverse=$!
 	wait_for 30 listens_tcp 6390 || ! cat reverse.log
 }
-# load OPTION...: verified, over streams
+# load OPTION...: run a load over streams, with verified values
 load() {
 	timeout 100 "$BENCH" "${EAL[@]}" -l 1 "--vdev=fabric_verbs0,dev=x_va$PATIENT" -- \
 		--connect 10.97.0.2:6380 --verify --idle yield --timeout 60 -r 100 "$@"
@@ -47,7 +47,7 @@ answers() {
 	[ "$("$@")" = "$want" ]
 }
 gone() { ! kill -0 "$1"; }
-# ends CODE PID FILE: with that exit code
+# ends CODE PID FILE: wait for the program; it must exit with CODE
 ends() {
 	local code=0
 	wait_for 40 gone "$2" || kill -KILL "$2"
@@ -56,7 +56,7 @@ ends() {
 	[ $code = "$1" ]
 }
 clients() { redis-cli -s "$SOCKET" client list; }
-# more_clients N: than N connections, the one that asks included; only_one: that one
+# more_clients N: more than N connections, including that of the query; only_one: only that one
 more_clients() { [ "$(clients | wc -l)" -gt "$1" ]; }
 only_one() { [ "$(clients | wc -l)" = 1 ]; }
 blocked() { clients | grep -q 'cmd=blpop'; }
@@ -65,7 +65,7 @@ watched() { cli set watched yes && grep -q watched monitor.log; }
 piped() { cli --pipe <pipe.txt | grep 'errors: 0'; }
 fails() { ! "$@"; }
 fds() { find "/proc/$1/fd" -type l | wc -l; }
-# as_before PID N: it has as many descriptors as it had
+# as_before PID N: wait until the process has at most N descriptors
 no_more_fds() { [ "$(fds "$1")" -le "$2" ]; }
 as_before() { wait_for 20 no_more_fds "$1" "$2" || ! find "/proc/$1/fd" -type l -printf '%l\n'; }
 
@@ -83,7 +83,7 @@ more=1
 
 check "redis-server" redis
 check "a gateway in front of it" forward
-# The first client, and what is loaded when it comes, are not counted.
+# The first client, which makes the server load libraries, is not counted.
 check "1 B, one client" load -c 1 -P 1 -d 1 -n $((100 * more))
 rdma_snapshot idle.log
 idle_fds=$(fds "$forward")
@@ -118,11 +118,11 @@ check "redis-benchmark" timeout 100 redis-benchmark -h 127.0.0.1 -p 6390 -c 50 -
 check "4 clients with pipeline 16 that close in a loop" timeout 100 redis-benchmark -h 127.0.0.1 \
 	-p 6390 -k 0 -c 4 -P 16 -n $((640 * more)) -t set -q
 
-# What is killed.
+# Programs that are killed.
 load -c 20 -P 16 -d 1000 -D 60 >killed.log 2>&1 &
 load=$!
 check "a client under load" wait_for 30 more_clients 20
-pkill -KILL -f 'leat-redis-bench.*-D 60' # the one below timeout
+pkill -KILL -f 'leat-redis-bench.*-D 60' # the process below timeout
 check "is killed" fails wait "$load"
 check "others go on" answers leat cli get name
 kill -KILL "$redis"

@@ -2,16 +2,17 @@
 # shellcheck shell=bash disable=SC2154 source=test/guest/lib.sh
 # timeout: 700
 #
-# Faults of the cable and of the other side, over the wire: tests cable.* of the conformance suite, with
-# AddressSanitizer if there is such a build. That nothing is left in the devices is checked after each
-# file. In the suite soak without it; 90-asan repeats them with it.
+# Faults of the cable and of the other side, over the wire: tests cable.* of the conformance suite,
+# with AddressSanitizer if there is such a build. (After each file it is checked that no objects are
+# left in the devices.) In the suite soak they run without AddressSanitizer, and 90-asan repeats
+# them with it.
 
 if [ ! -e "$DRIVER" ]; then
 	skip "faults" "the verbs driver is not built"
 	return
 fi
 $SOAK || use_asan || diag "without AddressSanitizer"
-# A packet is sent again after 4 s, and the peer given up after 30 s; then after 270 ms, and 2 s.
+# A packet is sent again after 4 s (20) or 270 ms (16), the peer given up after 30 s or 2 s.
 faults "the cable is out for a moment" ,timeout=20 --filter 'cable.down_for_a*'
 faults "the cable is out for good, and loses packets" ,timeout=16 \
 	--filter 'cable.down_for_g*' --filter 'cable.l*'

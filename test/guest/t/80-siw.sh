@@ -3,8 +3,8 @@
 # timeout: 300
 #
 # Soft-iWARP from end to end. As long as soft-RoCE is on the same cable, the kernel's connection
-# manager takes that by the address; so it has to go meanwhile. The order in which devices were made
-# decides: afterwards all are made anew.
+# manager chooses that for the address, so it is removed meanwhile. The choice depends on the order
+# in which devices were made: afterwards all are made anew.
 
 all_anew() {
 	rdma link delete s_va && rdma link delete s_vb &&
@@ -23,11 +23,13 @@ for to in 10.97.0.2 fd97::2; do
 done
 
 if [ -e "$DRIVER" ]; then
-	# Of all groups those that show what is different in iWARP. See doc/drivers/verbs.md for the rest.
+	# The tests of each group in which iWARP differs. See doc/drivers/verbs.md for the rest.
+	why="iWARP places what lies inside the region of a write that is refused"
 	conform "iWARP, one process" --vdev=fabric_verbs0,dev=s_va -- \
 		--plain --mode self --listen 10.97.0.1:0 --filter '[os]*' \
-		--known 'silence.peer_breaks_rules=iWARP places what lies inside the region of a write that is refused'
-	conform "iWARP, over the wire" --vdev=fabric_verbs0,dev=s_va --vdev=fabric_verbs1,dev=s_vb -- \
+		--known "silence.peer_breaks_rules=$why"
+	conform "iWARP, over the wire" --vdev=fabric_verbs0,dev=s_va \
+		--vdev=fabric_verbs1,dev=s_vb -- \
 		--plain --mode fork --listen 10.97.0.1:0 --far-listen 10.97.0.2:0 --filter 'ops.*'
 else
 	skip "conformance of verbs over iWARP" "the driver is not built"

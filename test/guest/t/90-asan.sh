@@ -2,12 +2,12 @@
 # shellcheck shell=bash disable=SC2054,SC2034,SC2154 source=test/guest/lib.sh
 # timeout: 400
 #
-# What makes objects come and go, with AddressSanitizer; the faults are in 79-faults.
+# Tests that create and destroy objects, with AddressSanitizer; tests of faults are in 79-faults.
 
 if [ -z "$ASAN_BUILD" ]; then
 	what="verbs with AddressSanitizer"
 	why="there is no such build: devtools/test --asan --build-only"
-	# In CI it must be there.
+	# In CI the build must exist.
 	if [ "${CI:-}" = true ]; then
 		not_ok "$what: $why"
 	else
@@ -20,9 +20,9 @@ if ! use_asan; then
 	return
 fi
 
-# Without the suite soak 79-faults does these with AddressSanitizer.
+# Outside of the suite soak 79-faults runs these with AddressSanitizer.
 if $SOAK; then
-	# A packet is sent again after 4 s, and the peer given up after 30 s; then after 270 ms, and 2 s.
+	# A packet is sent again after 4 s (20) or 270 ms (16), the peer given up after 30 s or 2 s.
 	faults "ASan: the cable is out for a moment" ,timeout=20 --filter 'cable.down_for_a*'
 	faults "ASan: the cable is out for good, and loses packets" ,timeout=16 \
 		--filter 'cable.down_for_g*' --filter 'cable.l*'
