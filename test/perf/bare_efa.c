@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The reference of efa_side.h: bare libfabric, opened with the driver's hints. It injects what
- * the driver injects. No leat code, no DPDK.
+ * The reference of efa_side.h: bare libfabric, opened with the driver's hints. It injects the
+ * messages that the driver injects. No leat code, no DPDK.
  */
 
 #include <stdbool.h>
@@ -42,7 +42,7 @@ struct side {
 	struct fi_context2 tx_ctx, rx_ctx;
 	char *tx, *rx;
 	uint64_t key;
-	/* the rest */
+	/* Objects of libfabric. */
 	struct fi_info *info;
 	struct fid_fabric *fabric;
 };
@@ -52,7 +52,7 @@ static void __attribute__((noreturn, cold)) fi_fail(const char *what, ssize_t re
 	bench_die("bare libfabric: %s: %s", what, fi_strerror((int)-ret));
 }
 
-/* Returns 1 if there will be no completion. */
+/* @return 1 if there will be no completion */
 static inline int
 side_post(struct side *s)
 {
@@ -132,7 +132,7 @@ find_info(void)
 	if (hints == NULL)
 		bench_die("out of memory");
 	hints->fabric_attr->prov_name = strdup("efa");
-	/* FI_REMOTE_COMM without FI_LOCAL_COMM: not through shared memory. */
+	/* FI_REMOTE_COMM without FI_LOCAL_COMM: the provider must not use shared memory. */
 	hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SOURCE | FI_DIRECTED_RECV |
 		      FI_REMOTE_COMM;
 	hints->mode = FI_CONTEXT | FI_CONTEXT2;

@@ -3,7 +3,7 @@
 /*
  * The reference of fi_side.h: bare libfabric, opened with the driver's hints (RDM,
  * FI_THREAD_DOMAIN, manual progress, one CQ for both directions, every capability that the driver
- * uses and that there is). No leat code, no DPDK.
+ * uses and the provider has). No leat code, no DPDK.
  *
  * Messages of up to the provider's inject_size (64 B for ofi_rxm over tcp, 4096 B for shm) are
  * injected: they need no request, and have no completion.
@@ -44,7 +44,7 @@ struct side {
 	void *tx_desc, *rx_desc;
 	struct fi_context2 *tx_ctx, *rx_ctx; /* one per slot: the requests */
 	size_t stride;
-	/* the rest */
+	/* Objects of libfabric. */
 	struct fi_info *info;
 	struct fid_fabric *fabric;
 	struct fid_domain *domain;
@@ -57,7 +57,7 @@ static void __attribute__((noreturn, cold)) fi_fail(const char *what, ssize_t re
 	bench_die("bare libfabric: %s: %s", what, fi_strerror((int)-ret));
 }
 
-/* Nothing is due: all progress is made by fi_cq_read(). */
+/* No events to handle: fi_cq_read() makes all progress. */
 static void
 side_events(struct side *s)
 {
@@ -102,7 +102,7 @@ side_again(struct side *s, void **recvs, uint32_t n)
 		recv_post(s, recvs[i]);
 }
 
-/* Returns 1, or 0 if the provider is full. */
+/* @return 1, or 0 if the provider is full */
 static inline uint32_t
 send_post(struct side *s)
 {
@@ -195,7 +195,7 @@ getinfo(const struct fi_side_conf *conf, uint64_t caps)
 	if (hints == NULL)
 		return NULL;
 	hints->fabric_attr->prov_name = strdup(conf->provider);
-	/* FI_REMOTE_COMM without FI_LOCAL_COMM: efa is not to use shared memory. */
+	/* FI_REMOTE_COMM without FI_LOCAL_COMM: efa must not use shared memory. */
 	hints->caps = FI_MSG | caps | (efa ? FI_REMOTE_COMM : 0);
 	hints->mode = FI_CONTEXT | FI_CONTEXT2;
 	hints->ep_attr->type = FI_EP_RDM;
@@ -211,8 +211,8 @@ getinfo(const struct fi_side_conf *conf, uint64_t caps)
 	hints->rx_attr->msg_order = FI_ORDER_SAS;
 	if (strncmp(conf->provider, "shm", 3) == 0) {
 		/*
-		 * The name has the time in it: another process of this id may have left its memory
-		 * behind.
+		 * The name includes the time: an earlier process with this pid may have left its
+		 * shared memory behind.
 		 */
 		(void)clock_gettime(CLOCK_REALTIME, &now);
 		snprintf(name, sizeof(name), "bare-%d-%lx%08lx", (int)getpid(),
@@ -224,7 +224,7 @@ getinfo(const struct fi_side_conf *conf, uint64_t caps)
 	return ret == 0 ? info : NULL;
 }
 
-/* Every capability that the driver would use and that there is. */
+/* Find an endpoint type with every capability that the driver would use and the provider has. */
 static struct fi_info *
 find_info(const struct fi_side_conf *conf)
 {
@@ -335,7 +335,7 @@ exchange(struct side *s)
 		fi_fail("fi_av_insert", ret < 0 ? ret : -FI_EINVAL);
 }
 
-/* A message each way makes the connection. */
+/* Send a message each way, which makes the provider connect. */
 static void
 greet(struct side *s)
 {

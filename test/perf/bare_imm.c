@@ -15,17 +15,17 @@
 #include "bench.h"
 
 #define RECVS 512
-/* What goes with the request, whatever the device could take. */
+/* Largest inline message, even if the device can take more. */
 #define INLINE 220
 #define SIZE_MAX_B (1u << 20)
 #define RESOLVE_MS 2000
 
-/* What the two tell each other when they connect. */
+/* Private data of connect and accept. */
 struct hello {
 	uint64_t addr;
 	uint32_t key;
 	uint32_t size;
-	uint64_t count; /* of round trips */
+	uint64_t count; /* number of round trips */
 };
 
 struct bare_imm {
@@ -33,7 +33,7 @@ struct bare_imm {
 	struct rdma_cm_id *listener, *id;
 	struct ibv_cq *scq, *rcq;
 	struct ibv_mr *mr;
-	uint8_t *buf; /* where the other one writes, then what is written there */
+	uint8_t *buf; /* where the peer writes, then the data that are written there */
 	struct hello other;
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -114,7 +114,7 @@ prepare(struct bare_imm *b, uint32_t size)
 	b->wr.wr.rdma.rkey = b->other.key;
 }
 
-/* @param[out] other: what came with it, unless NULL */
+/* Wait for an event. @param[out] other its private data, unless NULL */
 static struct rdma_cm_id *
 expect(struct bare_imm *b, enum rdma_cm_event_type type, struct hello *other)
 {
@@ -145,7 +145,7 @@ say(struct bare_imm *b, struct rdma_conn_param *p, struct hello *h, uint32_t siz
 				       .rnr_retry_count = 7 };
 }
 
-/* Asks; connected() waits for the answer. */
+/* Ask for a connection; connected() waits for the answer. */
 static void
 connect_to(struct bare_imm *b, const char *addr, uint32_t size, uint64_t count)
 {
@@ -248,7 +248,7 @@ answer(struct bare_imm *b)
 	wait_one(b->scq);
 }
 
-/* far: the other side, if this thread plays it too */
+/* far: the other side, if this thread runs both */
 static void
 round_trips(struct bare_imm *b, struct bare_imm *far, uint64_t n, double *us)
 {
@@ -314,7 +314,7 @@ bare_imm_both(const char *addr, uint32_t size, uint64_t n, double *us)
 	accepted(&far);
 	round_trips(&near, &far, n, us);
 	(void)expect(&far, RDMA_CM_EVENT_DISCONNECTED, NULL);
-	/* The end of the far one is what the near one is told. */
+	/* Closing the far side gives the near side the event. */
 	close_one(&far);
 	(void)expect(&near, RDMA_CM_EVENT_DISCONNECTED, NULL);
 	close_one(&near);

@@ -3,24 +3,24 @@
 #define BARE_IMM_H
 
 /*
- * What perftest's newer releases do for `ib_write_lat --write_with_imm`, on ibverbs alone:
- * WRITE_IMM to and fro, with one send in flight, which is signaled and inline where it fits; the
- * receive that it takes at the other side is posted again before the answer (run_iter_lat_send).
+ * The loop of perftest's newer releases for `ib_write_lat --write_with_imm`, on ibverbs alone:
+ * WRITE_IMM to and fro, with one send in flight, which is signaled, and inline where it fits; the
+ * receive that a WRITE_IMM takes is posted again before the answer (run_iter_lat_send).
  */
 
 #include <stdint.h>
 
-/* Serves whoever connects, one after the other, for ever; ends the program on failure. */
+/* Serve clients one after the other, for ever; end the program on failure. */
 void bare_imm_serve(const char *addr) __attribute__((noreturn));
 
 /*
- * n round trips of size bytes, up to 1 MiB.
+ * Measure n round trips of size bytes, up to 1 MiB.
  * @param[out] us
  *   n of them
  */
 void bare_imm_measure(const char *addr, uint32_t size, uint64_t n, double *us);
 
-/* The same, with both sides on this thread in turn. */
+/* The same with both sides on this thread, in turn. */
 void bare_imm_both(const char *addr, uint32_t size, uint64_t n, double *us);
 
 #endif /* BARE_IMM_H */

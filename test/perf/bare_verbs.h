@@ -3,14 +3,15 @@
 #define BARE_VERBS_H
 
 /*
- * The reference of bench-verbs: what perftest does per message, without its options and time stamps. Its requests
- * are made once, before; posting hands over the same ones again and again.
+ * The reference of bench-verbs: perftest's work per message, without its options and time stamps.
+ * Requests are built once, before the measurement; posting passes the same requests again and
+ * again.
  *
- *     latency    post one, poll for one                             (run_iter_lat, run_iter_lat_send)
- *     bandwidth  post a list of 32 while the send queue has room,   (run_iter_bw, --post_list 32)
- *                poll for up to 16
- *     receiving  poll for up to 16, post a list of 32 when that     (run_iter_bw_server, --recv_post_list 32)
- *                many were used
+ *     latency    post one, poll for one                       (run_iter_lat, run_iter_lat_send)
+ *     bandwidth  post a list of 32 while the send queue has   (run_iter_bw, --post_list 32)
+ *                room, poll for up to 16
+ *     receiving  poll for up to 16, post a list of 32 when    (run_iter_bw_server,
+ *                that many were used                           --recv_post_list 32)
  *
  * Either with ibv_wr_* or, as with --use_old_post_send, with ibv_post_send().
  */
@@ -30,7 +31,7 @@ struct bare_verbs {
 	struct ibv_qp *qp;
 	struct ibv_qp_ex *qpx;
 	int (*post)(struct bare_verbs *b);
-	uint32_t list; /* length of the list that is posted */
+	uint32_t list; /* length of a posted list */
 	uint32_t depth;
 	uint32_t size;
 	uint64_t scnt, ccnt;
@@ -42,17 +43,17 @@ struct bare_verbs {
 	char buf[4096];
 };
 
-/* Ends the program on failure. wr_api: with ibv_wr_*. */
+/* End the program on failure. wr_api: post with ibv_wr_*. */
 void bare_verbs_open(struct bare_verbs *b, const char *dev, bool wr_api);
 void bare_verbs_close(struct bare_verbs *b);
-/* Makes the requests: lists of that many, of that kind; inl: the data goes with them. */
+/* Build the requests: lists of that length and opcode; inl: with inline data. */
 void bare_verbs_prepare(struct bare_verbs *b, enum ibv_wr_opcode opcode, uint32_t size,
 			uint32_t list, bool inl);
 
-/* n messages each, which is a multiple of the list. */
+/* Send n messages; n must be a multiple of the list's length. */
 void bare_verbs_latency(struct bare_verbs *b, uint64_t n);
 void bare_verbs_bandwidth(struct bare_verbs *b, uint64_t n);
-/* What has arrived, and nothing more. */
+/* Poll for messages that have arrived, and do nothing else. */
 void bare_verbs_receive(struct bare_verbs *b);
 
 #endif /* BARE_VERBS_H */

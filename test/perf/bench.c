@@ -17,7 +17,7 @@
 
 #include "bench.h"
 
-/* Share of CPU time used by others above which a result says so. */
+/* Share of CPU time used by other programs above which a result has a note. */
 #define BUSY_SHARE 0.05
 
 static bool realtime;
@@ -77,7 +77,7 @@ bench_args(struct bench_args *args, int argc, char **argv)
 		args->repeats = 2;
 		args->seconds = 0;
 	}
-	/* Results are read by another program while this one goes on. */
+	/* devtools/bench reads the results while this program goes on. */
 	setvbuf(stdout, NULL, _IOLBF, 0);
 }
 
@@ -132,7 +132,7 @@ bench_cpu(unsigned int nth)
 	static bool known;
 	int cpu;
 
-	/* Once: what was allowed before anything was pinned. */
+	/* Ask once: the CPUs that were allowed before anything was pinned. */
 	if (!known && sched_getaffinity(0, sizeof(set), &set) != 0)
 		return -1;
 	known = true;
@@ -192,7 +192,10 @@ bench_pushed_off(void)
 bool
 bench_rest(int fd, uint64_t ns)
 {
-	/* No events: what can be read there is for others. Only the end is told unasked. */
+	/*
+	 * No events: data on the socket are for others to read. Only its end is reported without a
+	 * request.
+	 */
 	struct pollfd p = { .fd = fd };
 	struct timespec ts = { .tv_nsec = (long)ns };
 
@@ -201,7 +204,10 @@ bench_rest(int fd, uint64_t ns)
 
 /* ---- the machine's load ---- */
 
-/* Seconds that the CPUs were not idle (what the hypervisor took included), since boot. */
+/*
+ * @return seconds since boot in which the CPUs were not idle, including time that the hypervisor
+ * took
+ */
 static double
 cpus_busy(const int *cpus, unsigned int nb_cpus)
 {
@@ -226,7 +232,7 @@ cpus_busy(const int *cpus, unsigned int nb_cpus)
 	return (double)ticks / (double)sysconf(_SC_CLK_TCK);
 }
 
-/* CPU seconds of a clock. */
+/* @return the CPU seconds of a clock */
 static double
 clock_s(clockid_t clock)
 {
@@ -287,7 +293,7 @@ repeat(struct bench_table *t, uint32_t row, bench_fn fn, void *arg)
 
 	t->disturbed[row] = false;
 	for (i = 0; i < t->nb_variants; i++) {
-		/* Forwards and backwards in turn. */
+		/* In forward and reverse order by turns. */
 		unsigned int variant = row & 1 ? t->nb_variants - 1 - i : i;
 		bool disturbed = false;
 
@@ -309,7 +315,7 @@ bench_measure(struct bench_table *t, const struct bench_args *args, unsigned int
 	memset(t, 0, sizeof(*t));
 	t->nb_variants = nb_variants;
 	start = bench_ns();
-	repeat(t, 0, fn, arg); /* warms up, and is not counted */
+	repeat(t, 0, fn, arg); /* warms up, and does not count */
 	one = (double)(bench_ns() - start) * 1e-9;
 	n = args->repeats;
 	if (n == 0) {
@@ -331,7 +337,9 @@ bench_measure(struct bench_table *t, const struct bench_args *args, unsigned int
 	cpu1 = cpus_busy(cpus, nb_cpus);
 	own1 = own_busy();
 
-	/* The kernel counts in ticks of 10 ms: over less than some of them this means nothing. */
+	/*
+	 * The kernel counts in ticks of 10 ms: over a few ticks only the share would mean nothing.
+	 */
 	if (end - start > UINT64_C(200000000))
 		t->others = ((cpu1 - cpu0) - (own1 - own0)) * 1e9 / (double)(end - start) / nb_cpus;
 	if (t->others < 0)
@@ -374,7 +382,7 @@ by_value(const void *a, const void *b)
 /* How two variants are combined. */
 enum combine { FIRST, RATIO, DIFF };
 
-/* The p-th part (0..1) of the sorted repeats. */
+/* The p-quantile (0 to 1) of the repeats. */
 static double
 quantile(const struct bench_table *t, enum combine how, unsigned int a, unsigned int b, double p)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What a scope costs of two branches of which one waits for an event and the other cancels it: two
- * tasks begun, four switches, an operation posted and taken back, two tasks ended. And what a race
- * of two costs beside a scope of the same two branches.
+ * The cost of a scope with two branches of which one waits for an event and the other cancels it:
+ * two tasks started, four switches, an operation posted and taken back, two tasks ended. And the
+ * cost of a race of two compared with a scope of the same two branches.
  */
 
 #include <errno.h>
@@ -42,7 +42,7 @@ fails(void *arg)
 	return -EIO;
 }
 
-/* Neither may win: so both branches run to their end, as those of the scope beside it. */
+/* Neither branch may win, so both run to their end, like those of the scope. */
 static void
 race_round(void)
 {

@@ -6,7 +6,9 @@
 
 #include "bench.h"
 
-/* task-cancel and task-race, of the results of bench_task.c: in the same tasks, on the same CPU. */
+/*
+ * Measure task-cancel and task-race, results of bench_task.c: in the same tasks, on the same CPU.
+ */
 void bench_cancel(const struct bench_args *args, struct leat_tasks *ts, int cpu);
 
 #endif /* BENCH_CANCEL_H */

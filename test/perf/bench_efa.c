@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What leat adds to the calls of libfabric's provider efa, over the emulated device
- * (test/efa_sim, preloaded): the driver, and beside it the same calls without leat, each with two
+ * The cost of leat above the calls of libfabric's provider efa, over the emulated device
+ * (test/efa_sim, preloaded): the driver is compared with the same calls without leat, each with two
  * endpoints in this one process and thread.
  *
  *     bench-efa           ns per op
  *     bench-efa --count   for instructions: each case once, inside bench_counted(); see
- * count-instructions
+ *                         count-instructions
  *
- * Both sides poll as often, and the emulator's counters say that the device carried the data.
+ * Both sides poll equally often, and the emulator's counters show that the device carried the data.
  */
 
 #include <dlfcn.h>
@@ -30,8 +30,9 @@ static const struct what {
 	const char *name;
 	enum efa_what what;
 	uint32_t size;
-	uint32_t ops;	 /* that are counted */
-	uint32_t budget; /* instructions that leat may add to each: what it does now, and 10 % */
+	uint32_t ops;	 /* counted ops */
+	/* instructions that leat may add to each op: its present number, and 10 % */
+	uint32_t budget;
 } whats[] = {
 	{ "send-8", EFA_SEND, 8, 256, 790 },
 	{ "send-4Ki", EFA_SEND, 4096, 256, 790 },
@@ -59,7 +60,7 @@ counter(const char *name)
 	return device_counter(name);
 }
 
-/* The data comes where it should, through the device, and a READ as one of the device's. */
+/* The data must arrive through the device, and a READ as a READ of the device. */
 static void
 check(const struct what *w, unsigned int side)
 {
@@ -88,7 +89,7 @@ check(const struct what *w, unsigned int side)
 			  w->name, kinds[side]->name, sends, send_bytes, reads, read_bytes);
 }
 
-/* What callgrind counts: its name is an argument of count-instructions. */
+/* callgrind counts in this function: its name is an argument of count-instructions. */
 uint64_t bench_counted(const struct what *w, unsigned int side);
 
 __attribute__((noinline)) uint64_t
@@ -151,7 +152,10 @@ run_case(const struct bench_args *args, const struct what *w, bool counting, int
 	for (side = 0; side < SIDES; side++) {
 		kinds[side]->prepare(sides[side], w->what, w->size);
 		check(w, side);
-		/* As many for both, so that what is done once in so many ops falls alike. */
+		/*
+		 * Run as many ops for both, so that work done once in so many ops is shared
+		 * equally.
+		 */
 		(void)kinds[side]->run(sides[side], w->ops);
 	}
 	if (counting)

@@ -2,11 +2,11 @@
 
 /*
  * A key-value service over lib/msg, in leat mode, as a new user writes it, between two lcores: 16
- * requests of 48 B in flight from one client, answers of 80 B, and each completion is handled
- * alone, with one leat_msg_send() per request and per answer.
+ * requests of 48 B in flight from one client, answers of 80 B. Each completion is handled alone,
+ * with one leat_msg_send() per request and per answer. It is compared with
  *
- * - beside the same with what a turn has to send gathered by hand and posted in one call;
- * - with 2, 16, 64 and 256 credits: more must not be slower than fewer.
+ * - the same, with the sends of a turn gathered by hand and posted in one call;
+ * - 2, 16, 64 and 256 credits: more must not be slower than fewer.
  *
  *     bench-msg-kv [--device fabric_ofi0,provider=tcp] [options, see --help]
  */
@@ -26,10 +26,13 @@
 #define BURST 32
 #define REQUEST 48
 #define ANSWER 80
-/* Answers may wait for the device while the requests behind them are here. */
+/* Answers may wait for the device while the next requests have arrived. */
 #define ANSWERS (2 * IN_FLIGHT)
 
-/* The default number of credits is one of those that are compared, and the one gathered by hand. */
+/*
+ * The default number of credits appears twice: among the numbers that are compared, and gathered by
+ * hand.
+ */
 enum { FEW, SOME, DEFAULT, MANY, HAND, VARIANTS };
 static const uint16_t credits[VARIANTS] = { 2, 16, 64, 256, 64 };
 
@@ -40,7 +43,7 @@ struct end {
 	struct leat_msg *m;
 	struct leat_msg_conn *c;
 	struct leat_msg_req rx[ANSWERS], tx[ANSWERS];
-	struct leat_msg_req *idle[ANSWERS]; /* of tx */
+	struct leat_msg_req *idle[ANSWERS]; /* idle requests of tx */
 	unsigned int nb_idle;
 	uint8_t in[ANSWERS][ANSWER], out[ANSWERS][ANSWER];
 	bool by_hand;
@@ -52,8 +55,8 @@ static struct {
 	struct lcores l;
 	struct bench_args args;
 	struct bench_table *tables; /* of all sessions */
-	unsigned int *sessions;	    /* so far, of all processes */
-	struct end *end[VARIANTS];  /* two of each */
+	unsigned int *sessions;	    /* sessions so far, of all processes */
+	struct end *end[VARIANTS];  /* two ends of each variant */
 	uint64_t n, few;
 	const char *device;
 } b;
@@ -78,7 +81,7 @@ end_recv(struct end *e, struct leat_msg_req *req)
 		bench_die("receive: %s", leat_err_msg());
 }
 
-/* The end of a turn in which sends were gathered. */
+/* End a turn in which sends were gathered. */
 static void
 end_turn(struct end *e)
 {
@@ -95,7 +98,7 @@ value_of(uint64_t key)
 	return key * UINT64_C(0x9e3779b97f4a7c15) + 1;
 }
 
-/* A request of that many bytes, with a number at its beginning. */
+/* Send a request of that many bytes, which begins with its number. */
 static void
 number_send(struct end *e, uint64_t number, uint64_t size)
 {
@@ -106,7 +109,7 @@ number_send(struct end *e, uint64_t number, uint64_t size)
 	end_send(e, req);
 }
 
-/* Takes what came back. @return messages received, in got */
+/* Take requests that came back. @return the number of received messages, in got */
 static unsigned int
 end_poll(struct end *e, struct leat_msg_req **got)
 {
@@ -270,7 +273,7 @@ connect_ends(unsigned int variant)
 
 /* ---- measuring ---- */
 
-/* Variants of a table, from the one that a session measures first. */
+/* The variants of a table, beginning with the one that a session measures first. */
 struct turn {
 	const unsigned int *variants;
 	unsigned int n, first;
@@ -283,15 +286,15 @@ measure(void *arg, unsigned int variant, bool *disturbed)
 	const unsigned int v = t->variants[(variant + t->first) % t->n];
 	uint64_t ns;
 
-	/* The variants before it have the caches. */
+	/* The caches hold the data of the variants before it: warm up. */
 	(void)lcores_run(&b.l, v, 8 * IN_FLIGHT, true, disturbed);
 	ns = lcores_run(&b.l, v, b.n, true, disturbed);
 	return (double)b.n * 1e3 / (double)ns;
 }
 
 /*
- * The place of a variant makes a difference of up to 10 % where two are equal: which endpoints were
- * made first, and what is measured before it. So each session begins with another one.
+ * The order of variants makes a difference even between equal ones: which endpoints were created
+ * first, and which variant was measured before. So each session begins with another variant.
  */
 static void
 table(unsigned int which, const unsigned int *variants, unsigned int n)
@@ -356,7 +359,7 @@ report(const char *device)
 
 	snprintf(name, sizeof(name), "kv-%s-alone", device);
 	bench_report(&b.tables[BY_HAND], &r);
-	/* Two with equal credits differ by 5 %, and over shm by 12 %. */
+	/* Allow for the difference that two variants with equal credits show. */
 	r.target = 0.85;
 	for (v = SOME; v < HAND; v++) {
 		snprintf(name, sizeof(name), "kv-%s-credits-%u", device, credits[v]);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * leat's ofi driver beside a bare libfabric loop that makes the same calls, two processes each,
- * pinned alike: half round trips, or messages per second, of several sizes.
+ * leat's ofi driver compared with a bare libfabric loop that makes the same calls, two processes
+ * each, pinned alike: half round trips, or messages per second, of several sizes.
  *
  *     bench-ofi --provider shm|tcp --mode lat|rate [options, see --help]
  *
- *     CPU 0  one process: the first side of both
+ *     CPU 0  one process: the first side of both variants
  *     CPU 1  its two children, the second sides; the one that is not measured sleeps
  *
- * Large messages go faster or slower, by a third, with the physical pages that their buffers happen
- * to get. So leat and the bare loop use the same ones, and windows that fit the CPUs' caches. The
- * providers' own memory is a matter of luck as well; so all of it is done in several sessions, each
- * with processes and endpoints of its own.
+ * The speed of large messages depends much on the physical pages of their buffers. So leat and the
+ * bare loop use the same buffers, and windows that fit the CPUs' caches. The providers' own memory
+ * varies as well, so everything is measured in several sessions, each with processes and endpoints
+ * of its own.
  */
 
 #include <pthread.h>
@@ -44,7 +44,7 @@ static const struct {
 };
 #define SIZES (sizeof(sizes) / sizeof(sizes[0]))
 #define WINDOW 64
-/* One repeat of a variant takes about that long, and is of so many messages at least. */
+/* Approximate time of one repeat of a variant, ns, and its least number of messages. */
 #define REPEAT_NS 5e6
 #define REPEAT_MIN 100
 
@@ -57,8 +57,8 @@ static struct {
 	struct side *side[VARIANTS];
 	pid_t child[VARIANTS];
 	int fd[VARIANTS];
-	void *mem[2]; /* of the first and the second sides */
-	/* this measurement */
+	void *mem[2]; /* buffers of the first and of the second sides */
+	/* The current measurement. */
 	size_t size;
 	uint32_t window;
 	uint32_t n;
@@ -88,7 +88,7 @@ measure(void *arg, unsigned int variant, bool *disturbed)
 	return b.rate ? 1e3 / ns : ns * 1e-3;
 }
 
-/* How many make a repeat. */
+/* @return the number of messages in a repeat */
 static uint32_t
 calibrate(void)
 {
@@ -105,7 +105,7 @@ calibrate(void)
 /*
  * EAL gives leat's process threads of its own (they sleep), and system calls cost more in a process
  * that has threads: the kernel must count references to the file. The first side is one process for
- * both; so the second side of the bare loop gets a sleeping thread, too.
+ * both variants, so the second side of the bare loop gets a sleeping thread, too.
  */
 static void *
 sleeper(void *arg)
@@ -123,7 +123,7 @@ second_side(unsigned int variant, int fd, const struct fi_side_conf *first)
 	struct side *s;
 	pthread_t thread;
 
-	/* Not to outlive the first side. */
+	/* End with the first side. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	bench_pin(b.cpus[1]);
 	if (variant == BARE && pthread_create(&thread, NULL, sleeper, NULL) != 0)
@@ -150,7 +150,7 @@ start(const struct fi_side_conf *conf)
 		if (b.child[variant] < 0)
 			bench_die("can't fork");
 		if (b.child[variant] == 0) {
-			/* Else the other child would not see its first side's end. */
+			/* Else the other child would not see the end of its first side. */
 			if (variant > 0)
 				(void)close(b.fd[0]);
 			(void)close(fds[0]);
@@ -186,7 +186,7 @@ size_result(const struct bench_table *t, unsigned int i)
 	bench_report(t, &r);
 }
 
-/* All sizes once. */
+/* Measure all sizes once. */
 static void
 session(void *arg)
 {

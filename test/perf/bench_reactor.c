@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What an idle turn of a reactor with one endpoint costs beyond the driver's own empty poll. The reactor spins on
- * the second lcore; messages to it read its counter of turns, or have it call the driver's poll in a loop.
+ * The cost of an idle turn of a reactor with one endpoint beyond the driver's own empty poll. The
+ * reactor spins on the second lcore; messages to it read its counter of turns, or make it call the
+ * driver's poll in a loop.
  */
 
 #include <leat_error.h>
@@ -12,7 +13,7 @@
 
 enum { TURN, POLL, VARIANTS };
 
-/* Turns are counted for that long. */
+/* Time for which turns are counted. */
 #define TURN_NS UINT64_C(1000000)
 
 static struct {
@@ -91,7 +92,7 @@ measure(void *arg, unsigned int variant, bool *disturbed)
 	ns = b.ns;
 	turns = b.turns;
 	pushed = b.pushed;
-	/* Not in a loop: what this CPU does, the other one may feel. */
+	/* Sleep rather than loop: activity of this CPU may slow the other one. */
 	(void)bench_rest(-1, TURN_NS);
 	ask(read_turns);
 	*disturbed = b.pushed != pushed;

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What leat-redis-gateway costs, without a NIC: bench_redis.py LEAT_REDIS_BENCH [EAL...] [--smoke] [--seconds S]
+"""The cost of leat-redis-gateway, without a NIC.
 
-A redis-server on a UNIX socket, on a CPU of its own, is asked directly, and through the gateway's engine over
-fabric_ring in the process of the clients. Rounds are interleaved; a ratio is the median of the rounds'.
+bench_redis.py LEAT_REDIS_BENCH [EAL...] [--smoke] [--seconds S]
+
+A redis-server on a UNIX socket, on a CPU of its own, serves requests directly, and through the
+gateway's engine over fabric_ring in the process of the clients. Rounds are interleaved; a ratio is
+the median of the rounds' ratios.
 """
 
 import argparse
@@ -27,7 +30,8 @@ class Server:
     def __init__(self, where):
         self.path = os.path.join(where, "s")
         self.p = subprocess.Popen(
-            ["redis-server", "--port", "0", "--unixsocket", self.path, "--save", "", "--dir", where],
+            ["redis-server", "--port", "0", "--unixsocket", self.path, "--save", "",
+             "--dir", where],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
             preexec_fn=on(CPUS[-1]))
         for line in self.p.stdout:
@@ -41,17 +45,20 @@ class Server:
 
 
 def leat(program, eal, where, app):
-    """The result of a test."""
-    args = [program, *eal, "--no-pci", "--log-level=lib.*:error", "-l", str(CPUS[0]), "--vdev=fabric_ring0", "--",
+    """Run leat-redis-bench. Return its result."""
+    args = [program, *eal, "--no-pci", "--log-level=lib.*:error", "-l", str(CPUS[0]),
+            "--vdev=fabric_ring0", "--",
             *where, "--json", *app]
-    out = subprocess.run(args, check=True, stdout=subprocess.PIPE, text=True, preexec_fn=on(CPUS[0])).stdout
+    out = subprocess.run(args, check=True, stdout=subprocess.PIPE, text=True,
+                         preexec_fn=on(CPUS[0])).stdout
     return json.loads(out)["results"][0]
 
 
 def redis_benchmark(path, requests):
-    """Requests per second."""
-    out = subprocess.run(["redis-benchmark", "-s", path, "-t", "set", "-c", CLIENTS, "-P", PIPELINE, "-d", "64", "-r",
-                          "10000", "-n", str(requests), "--csv"], check=True, stdout=subprocess.PIPE, text=True,
+    """Run redis-benchmark. Return requests per second."""
+    out = subprocess.run(["redis-benchmark", "-s", path, "-t", "set", "-c", CLIENTS, "-P", PIPELINE,
+                          "-d", "64", "-r", "10000", "-n", str(requests), "--csv"],
+                         check=True, stdout=subprocess.PIPE, text=True,
                          preexec_fn=on(CPUS[0])).stdout
     return float(out.splitlines()[-1].split(",")[1].strip('"'))
 
@@ -68,7 +75,8 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--smoke", action="store_true")
     parser.add_argument("--seconds", type=float, default=2)
-    parser.add_argument("--realtime", action="store_true", help="ignored: it is not for programs that wait for others")
+    parser.add_argument("--realtime", action="store_true",
+                        help="ignored: it is not for programs that wait for others")
     args, eal = parser.parse_known_args()
     for needed in ("redis-server", "redis-benchmark"):
         if shutil.which(needed) is None:
@@ -85,13 +93,15 @@ def main():
             lat, rate, own = [], [], []
             for _ in range(rounds):
                 lat.append([leat(args.program, eal, w, ping)["latency"]["p50_us"] for w in ways])
-                through, direct = [leat(args.program, eal, w, load)["requests_per_s"] / 1e3 for w in ways]
+                through, direct = [leat(args.program, eal, w, load)["requests_per_s"] / 1e3
+                                   for w in ways]
                 requests = 1000 if args.smoke else int(args.seconds * 1e5)
                 reference = redis_benchmark(server.path, requests) / 1e3
                 rate.append((through, reference))
                 own.append((direct, reference))
             show("redis-gateway-ping", lat, "us", target=1.3, note="round trip beside a direct one")
-            show("redis-gateway-rate", rate, "kreq/s", target=0.85, better="higher", note="beside redis-benchmark, direct")
+            show("redis-gateway-rate", rate, "kreq/s", target=0.85, better="higher",
+                 note="beside redis-benchmark, direct")
             show("redis-bench-rate", own, "kreq/s", note="direct, beside redis-benchmark")
         finally:
             server.stop()

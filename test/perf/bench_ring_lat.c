@@ -106,7 +106,7 @@ prepare(unsigned int i)
 	}
 }
 
-/* Polls until the last send is the caller's again and a message is in. */
+/* Poll until the last send came back and a message has arrived. */
 static __rte_always_inline struct leat_op *
 wait_message(struct leat_ep *ep, bool *sent)
 {
@@ -147,7 +147,7 @@ leat_first(uint64_t n)
 		s->out = i;
 		sent = false;
 		post(ep, &s->send);
-		/* Off the critical path: the message is on its way. */
+		/* Off the critical path: the message has been sent. */
 		if (likely(recv != NULL))
 			post(ep, recv);
 		recv = wait_message(ep, &sent);
@@ -177,7 +177,7 @@ leat_second(uint64_t n)
 		sent = leat_ep_poll(ep, &done, 1) == 1;
 }
 
-/* ---- */
+/* ---- measurement ---- */
 
 static double
 measure(void *arg, unsigned int variant, bool *disturbed)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Calls of lib/rpc, 32 B there and 32 B back, beside bare SENDs of the same bytes at the
+ * Calls of lib/rpc, 32 B there and 32 B back, compared with bare SENDs of the same bytes with the
  * same window, between two lcores: the round trip of one call, and calls per second in batches.
  *
  *     bench-rpc [--device fabric_ofi0,provider=shm] [--addr 127.0.0.1:0] [--only rate-11] [options]
  *
- * There are two bare sides. Both send what a packet of lib/rpc would be, of as many bytes, and get
- * as many back. SENDS sends the same buffers again and again, and nobody looks into them: between
- * lcores no byte of them has to move after the first time. BYTES does with them what a program that
- * sends them has to do: the client writes 32 B per call, the server copies them to its answer, and
- * the client copies them out. Each variant has endpoints of its own; where their memory lies is a
- * matter of luck, so all of it is done in several sessions.
+ * There are two bare variants. Both send messages as long as lib/rpc's packets, and get as many
+ * bytes back. SENDS sends the same buffers again and again, and neither side reads them: between
+ * lcores their bytes move only the first time. BYTES does the work of a program that uses the
+ * bytes: the client writes 32 B per call, the server copies them to its answer, and the client
+ * copies them out. Each variant has endpoints of its own. The place of their memory makes a
+ * difference, so everything is measured in several sessions.
  */
 
 #include <stdio.h>
@@ -28,10 +28,10 @@ enum { RPC, SENDS, BYTES, VARIANTS };
 enum { LAT, RATE1, RATE3, RATE11, TABLES };
 
 #define SIZE 32
-#define HEAD 16 /* of a packet, and of an item */
+#define HEAD 16 /* bytes of the head of a packet, and of an item */
 #define ITEM 16
 #define BATCH_MAX 11
-#define WINDOW 16 /* batches on the way */
+#define WINDOW 16 /* batches in flight */
 #define BURST 32
 #define TYPE 1
 
@@ -39,9 +39,9 @@ static const struct {
 	const char *name;
 	const char *unit;
 	unsigned int batch, window;
-	uint64_t repeat, few; /* calls of a repeat: some milliseconds; with --smoke */
+	uint64_t repeat, few; /* calls of a repeat, which takes some milliseconds; with --smoke */
 	enum bench_kind kind;
-	double target, target_slow; /* on ring; on devices that take microseconds */
+	double target, target_slow; /* on ring; on devices whose messages take microseconds */
 } tables[TABLES] = {
 	[LAT] = { "lat", "ns", 1, 1, 1000, 64, BENCH_RATIO_MAX, 1.35, 1.25 },
 	[RATE1] = { "rate-1", "Mcalls/s", 1, WINDOW, 16000, 64, BENCH_RATIO_MIN, 0, 0.8 },
@@ -75,7 +75,7 @@ static struct {
 	uint64_t n;
 	struct end *end[VARIANTS][2];
 	const char *device, *addr, *only;
-	bool slow; /* the device: shorter repeats */
+	bool slow; /* a slow device: shorter repeats */
 } b;
 
 static unsigned int
@@ -93,7 +93,9 @@ op_post(struct end *e, struct leat_op *op)
 		(void)leat_ep_poll(e->ep, NULL, 0);
 }
 
-/* Sends that are back, and receives that are to be answered: each by a send. */
+/*
+ * State of a bare side: sends that came back, and receives that each wait to be answered by a send.
+ */
 struct bare {
 	struct end *e;
 	bool bytes;
@@ -111,14 +113,14 @@ bare_start(struct bare *s, struct end *e, bool bytes)
 		s->free[s->nb_free] = &e->send[s->nb_free];
 }
 
-/* Where the bytes of a call are in a packet. */
+/* @return where the bytes of call k are in a packet */
 static __rte_always_inline uint8_t *
 bare_call(const struct leat_op *op, unsigned int k)
 {
 	return (uint8_t *)op->buf + HEAD + k * (ITEM + SIZE) + ITEM;
 }
 
-/* The server: from what came to what goes. */
+/* The server copies the bytes of a request to its answer. */
 static __rte_always_inline void
 bare_answer(struct leat_op *send, const struct leat_op *recv)
 {
@@ -128,7 +130,7 @@ bare_answer(struct leat_op *send, const struct leat_op *recv)
 		memcpy(bare_call(send, k), bare_call(recv, k), SIZE);
 }
 
-/* The client: what came is taken out, and what goes next is written. */
+/* The client reads the answer, and writes the next request. */
 static __rte_always_inline void
 bare_ask(struct bare *s, struct leat_op *send)
 {
@@ -149,7 +151,7 @@ bare_take(struct bare *s, const struct leat_op *recv)
 		memcpy(batch->in[k], bare_call(recv, k), SIZE);
 }
 
-/* Posts n of the free sends, in one burst. @return those that the endpoint took */
+/* Post n of the free sends, in one burst. @return how many the endpoint accepted */
 static __rte_always_inline unsigned int
 bare_post(struct bare *s, unsigned int n)
 {
@@ -163,7 +165,7 @@ bare_post(struct bare *s, unsigned int n)
 	return k;
 }
 
-/* @return packets that came; they are in s->due */
+/* @return the number of received packets; they are in s->due */
 static __rte_always_inline unsigned int
 bare_poll(struct bare *s)
 {
@@ -190,7 +192,7 @@ bare_repost(struct bare *s, unsigned int from, unsigned int n)
 		bench_die("can't post receives");
 }
 
-/* Each packet that comes back lets the next one go. */
+/* Each packet that comes back allows the next one. */
 static __rte_always_inline void
 bare_client(struct end *e, uint64_t n, bool bytes)
 {
@@ -221,7 +223,7 @@ bare_client(struct end *e, uint64_t n, bool bytes)
 	}
 }
 
-/* What came is answered first, and its receives are posted then. */
+/* Answer received packets first, then post their receives again. */
 static __rte_always_inline void
 bare_server(struct end *e, uint64_t n, bool bytes)
 {
@@ -314,7 +316,7 @@ rpc_server(struct end *e, uint64_t n)
 
 	for (n -= n % tables[b.table].batch, e->handled = 0; e->handled < n;)
 		(void)rpc_poll(e, done);
-	/* What found no room, or waits for credit, which comes with the client's packets. */
+	/* Some answers found no room, or wait for credit, which comes with the client's packets. */
 	do {
 		(void)rpc_poll(e, done);
 		leat_rpc_stats_get(e->rpc, &stats);
@@ -459,7 +461,7 @@ connect_ends(unsigned int variant)
 	}
 }
 
-/* NULL where the device needs none. */
+/* Register a buffer; NULL where the device needs no registration. */
 static struct leat_mr *
 registered(struct end *e, void *buf, size_t len)
 {
@@ -576,7 +578,7 @@ left_out(void)
 	return b.only[0] != '\0' && strcmp(b.only, tables[b.table].name) != 0;
 }
 
-/* All tables once. */
+/* Measure all tables once. */
 static void
 session(void *arg)
 {
@@ -609,7 +611,7 @@ session(void *arg)
 	}
 }
 
-/* "ring", or what does the work below the driver: "tcp", "ud". */
+/* "ring", or the name of the provider or protocol below the driver: "tcp", "ud". */
 static void
 device_name(char *name, size_t len)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Calls of lib/rpc, 32 B there and 32 B back, over 10,000 sessions of one endpoint, beside 10 of
- * them: between two lcores, one that asks and one that serves all. Calls are posted in bursts of 16,
- * each to the next session, 64 on the way.
+ * Calls of lib/rpc, 32 B there and 32 B back, over 10,000 sessions of one endpoint, compared with
+ * 10 sessions: between two lcores, a client and a server of all sessions. Calls are posted in
+ * bursts of 16, each to the next session, with 64 in flight.
  *
  *     bench-rpc-sessions [--device fabric_ring0,type=datagram] [options, see --help]
  */
@@ -113,7 +113,7 @@ server(unsigned int v, uint64_t n)
 
 	for (e->handled = 0; e->handled < n;)
 		(void)end_poll(e, done);
-	/* Responses that wait for credit, which comes with the client's packets. */
+	/* Some responses wait for credit, which comes with the client's packets. */
 	do {
 		(void)end_poll(e, done);
 		leat_rpc_stats_get(e->rpc, &stats);

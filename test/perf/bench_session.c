@@ -33,7 +33,7 @@ bench_sessions(struct bench_args *args, void (*session)(void *arg), void *arg)
 
 	args->seconds /= n;
 	args->repeats = (args->repeats + n - 1) / n;
-	args->most = BENCH_REPEATS_MAX / n; /* so that all find room in one table */
+	args->most = BENCH_REPEATS_MAX / n; /* so that the repeats of all sessions fit one table */
 	for (i = 0; i < n; i++) {
 		fflush(NULL);
 		pid = fork();
@@ -46,7 +46,7 @@ bench_sessions(struct bench_args *args, void (*session)(void *arg), void *arg)
 		}
 		if (waitpid(pid, &status, 0) < 0)
 			bench_die("can't wait for a session");
-		/* It has said why. */
+		/* The session has printed the reason. */
 		if (WIFEXITED(status) && WEXITSTATUS(status) == BENCH_SKIP)
 			_exit(BENCH_SKIP);
 		if (status != 0)

@@ -3,23 +3,24 @@
 #define BENCH_SESSION_H
 
 /*
- * Where in memory a program's data happen to lie, physically and virtually, makes it faster or slower for as long as it
- * runs, one variant more than another. So what depends on that is measured in several sessions, each a process of its own.
+ * The physical and virtual addresses of a program's data make it faster or slower as long as it
+ * runs, one variant more than another. Results that depend on this are measured in several
+ * sessions, each a process of its own.
  */
 
 #include <stddef.h>
 
 #include "bench.h"
 
-/* Memory that processes forked later share; zeros. */
+/* Allocate memory, zeroed, that processes forked later share. */
 void *bench_shared(size_t len);
 
 #define BENCH_SESSIONS 7
 
 /*
- * Calls session in so many processes, one after the other, with their share of the time and the repeats of args; with
- * --smoke in one. What they measure goes to memory of bench_shared(), with bench_append(). Ends the program if one of
- * them fails.
+ * Call session in so many processes, one after the other, each with its share of the time and the
+ * repeats of args; with --smoke in one. Sessions store results in memory of bench_shared(), with
+ * bench_append(). End the program if a session fails.
  */
 void bench_sessions(struct bench_args *args, void (*session)(void *arg), void *arg);
 

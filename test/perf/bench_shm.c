@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The shm device beside what it is compared with, all on the same two CPUs:
+ * The shm device compared with others, all on the same two CPUs:
  *
  *     shm      fabric_shm0, between two processes
  *     share    fabric_shm1,share=1: the same, with memory that both processes have mapped
@@ -11,9 +11,9 @@
  *     memcpy   one copy of as many bytes by one of the processes
  *     locked   a locked add on a cache line that the other process has just written
  *
- *     CPU 0   first process, main lcore      the first side of everything
+ *     CPU 0   first process, main lcore      the first side of every variant
  *     CPU 1   first process, second lcore    the second side of ring
- *             second process                 the second side of the rest
+ *             second process                 the second side of the other variants
  *
  * The two on CPU 1 sleep in recv(2) until the first side sends an order.
  *
@@ -43,7 +43,7 @@
 
 enum { SHM, RING, OFI, SHARE, DEVICES, LINE = DEVICES, MEMCPY, LOCKED };
 
-/* What is measured. */
+/* The measurements. */
 enum { LAT, RATE_1, RATE_32, BANDWIDTH, ADD, ADD_OWNED, MEASURES };
 
 #define WAIT_NS UINT64_C(20000000000)
@@ -51,7 +51,7 @@ enum { LAT, RATE_1, RATE_32, BANDWIDTH, ADD, ADD_OWNED, MEASURES };
 static const char *const devices[DEVICES] = { "fabric_shm0", "fabric_ring0", "fabric_ofi0",
 					      "fabric_shm1" };
 
-/* Repeats are short, so that some of them fit between two time slices of others. */
+/* Repeats are short, so that some of them fit between two time slices of other programs. */
 static const struct measure {
 	unsigned int nb_variants;
 	uint8_t variants[BENCH_VARIANTS_MAX];
@@ -66,7 +66,7 @@ static const struct measure {
 	[ADD_OWNED] = { 2, { SHARE, LOCKED }, LINK_BULK, LINK_LINES * 4, LINK_LINES },
 };
 
-/* Places in measures[].variants. */
+/* Indices in measures[].variants. */
 static const struct {
 	unsigned int measure;
 	struct bench_result r;
@@ -87,7 +87,7 @@ static const struct {
 	{ ADD, { "shm-fetch_add-ofi", "ns", BENCH_RATIO_MAX, 0, 0, 2, NULL } },
 };
 
-/* The second sides: a process, and an lcore of the first one. */
+/* The threads of second sides: a process, and an lcore of the first process. */
 enum { PROCESS, LCORE, SERVERS };
 
 struct order {
@@ -97,12 +97,12 @@ struct order {
 	uint32_t pad;
 };
 
-/* What the processes share, besides the buffers. */
+/* Memory shared by the processes, besides the buffers. */
 struct shared {
-	uint32_t ready __attribute__((aligned(128))); /* seq of the order that is begun */
-	uint32_t done __attribute__((aligned(128)));  /* ... and that is through */
+	uint32_t ready __attribute__((aligned(128))); /* seq of the order that was begun */
+	uint32_t done __attribute__((aligned(128)));  /* seq of the order that is done */
 	uint64_t pushed;			      /* bench_pushed_off() of the second side */
-	uint64_t sum;				      /* of what arrived */
+	uint64_t sum;				      /* of the received words */
 	uint32_t stop __attribute__((aligned(128)));  /* ADD: seq of the order that ends */
 	uint32_t listening;
 	char addr[DEVICES][LINK_KINDS][LEAT_ADDR_MAX];
@@ -118,11 +118,11 @@ static struct {
 	char *copied[2]; /* MEMCPY */
 	char dir[32];	 /* where the endpoints of this session find each other */
 	int cpus[2];
-	int fd[SERVERS]; /* of the first side */
+	int fd[SERVERS]; /* the first side's ends of the sockets */
 	int second_fd[SERVERS];
 	struct link links[2][DEVICES][LINK_KINDS];
 	uint32_t seq;
-	/* this measurement */
+	/* the current measurement */
 	unsigned int measure;
 	uint64_t n;
 } b;
@@ -230,7 +230,7 @@ second_half(const struct order *o)
 		b.shared->sum = link_rate_second(l, o->n);
 }
 
-/* Does what it is told until the first side closes the socket. */
+/* Carry out orders until the first side closes the socket. */
 static void
 serve(int fd)
 {
@@ -261,7 +261,7 @@ serve_lcore(void *arg)
 
 /* ---- the first side ---- */
 
-/* @return ns, of the first side alone */
+/* Run the first side of a variant. @return ns, of the first side alone */
 static uint64_t
 first_half(unsigned int variant, uint64_t n)
 {
@@ -287,7 +287,7 @@ first_half(unsigned int variant, uint64_t n)
 	return bench_ns() - start;
 }
 
-/* A provider may have to be driven here before the second side's last op is done. */
+/* The second side's last op may need the provider of this side to be driven. */
 static void
 wait_done(const struct link *l)
 {
@@ -418,7 +418,7 @@ connect_ring(void)
 	}
 }
 
-/* Both processes, in the same order. */
+/* Both processes connect in the same order. */
 static void
 connect_processes(unsigned int side)
 {
@@ -457,7 +457,7 @@ close_links(unsigned int side, unsigned int device)
 static void
 second_process(void)
 {
-	/* Not to outlive the first side. */
+	/* End with the first side. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	(void)close(b.fd[PROCESS]);
 	start_leat(1);
@@ -523,7 +523,7 @@ stop(pid_t child)
 		bench_die("%s", leat_err_msg());
 }
 
-/* All measures once. */
+/* Run all measures once. */
 static void
 session(void *arg)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Instructions per op of the shm device beside the ring device's: both sides' posts and polls, in
- * one thread, which is the same work as in two processes without what one side waits for the other.
+ * Instructions per op of the shm device compared with the ring device: posts and polls of both
+ * sides in one thread, which is the same work as in two processes, without the polls while one side
+ * waits for the other.
  *
  *     bench-shm-instr --count   each case once, inside bench_counted(): see count-instructions
  */
@@ -18,16 +19,16 @@ enum { SHM, SHARE, RING, DEVICES };
 
 static const char *const devices[DEVICES] = { "fabric_shm0", "fabric_shm1", "fabric_ring0" };
 
-/* What is counted. */
+/* The counted cases. */
 static const struct what {
 	const char *name;
-	unsigned int device; /* beside the ring */
+	unsigned int device; /* compared with ring */
 	unsigned int kind;   /* of the link */
 	bool add;
 	uint32_t burst;
 	uint32_t ops;
 	double target;
-	uint32_t budget; /* instructions more than the ring's */
+	uint32_t budget; /* instructions that it may need beyond the ring device's */
 } whats[] = {
 	{ "send-8", SHM, LINK_LAT, false, 1, 256, 1.15, 20 },
 	{ "send-64", SHM, LINK_RATE, false, 1, 1024, 1.15, 20 },
@@ -47,7 +48,7 @@ post(struct link *l, struct leat_op **ops, uint16_t n)
 		bench_die("can't post");
 }
 
-/* All of n messages, in bursts; each receive is posted again. */
+/* Send n messages in bursts; each receive is posted again. */
 static void
 send_all(struct link *from, struct link *to, uint32_t n, uint32_t burst)
 {
@@ -94,7 +95,7 @@ run(const struct what *w, unsigned int device)
 		send_all(&l[0], &l[1], w->ops, w->burst);
 }
 
-/* What callgrind counts: its name is an argument of count-instructions. */
+/* callgrind counts in this function: its name is an argument of count-instructions. */
 void bench_counted(const struct what *w, unsigned int device);
 
 __attribute__((noinline)) void

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Streams over the ring device, in one process, both sides on one lcore and each on one of its own:
+ * Streams over the ring device, in one process, with both sides on one lcore, and with each on an
+ * lcore of its own:
  *
  *     lat   a request and its answer of as many bytes: copied in by leat_stream_write() and out by
- *           leat_stream_read(), beside SEND and RECV of the bare device in a loop as an application
- *           has it. Each round trip is timed: a repeat's median, and its 99th percentile
- *     bw    writes of that size, copied or without a copy, read without one; beside memcpy of as
- *           many bytes into a window's worth of memory, and messages of lib/msg
+ *           leat_stream_read(), compared with SEND and RECV of the bare device in a loop as an
+ *           application has it. Each round trip is timed: a repeat's median and 99th percentile
+ *     bw    writes of that size, copied or without a copy, read without one; compared with memcpy
+ *           of as many bytes into a window's worth of memory, and with messages of lib/msg
  *
  *     bench-stream           times
  *     bench-stream --count   for instructions: round trips on one lcore inside bench_counted(),
@@ -30,7 +31,7 @@
 #include "lcores.h"
 
 #define CONNECT_US 60000000
-/* Of round trips in a repeat. */
+/* Timed round trips in a repeat. */
 #define TIMES 4096
 
 enum lcores_used { ONE, TWO, LCORES };
@@ -39,7 +40,7 @@ static const char *const lcores_names[LCORES] = { "one", "two" };
 static const struct table {
 	const char *name;
 	uint32_t size;
-	uint32_t n, few; /* of a repeat, with --smoke */
+	uint32_t n, few; /* of a repeat; with --smoke */
 	bool lat;
 } tables[] = {
 	{ "lat-64", 64, 2000, 64, true },
@@ -54,7 +55,7 @@ static struct {
 	uint32_t n;
 	unsigned int lcores; /* that are used */
 	bool p99;
-	uint64_t asked; /* when, cycles */
+	uint64_t asked; /* start of the current request, cycles */
 	uint32_t nb_times;
 	uint32_t times[TIMES];
 	struct end ends[LCORES][2];
@@ -84,7 +85,7 @@ ask(struct side *d)
 		bench_die("a request was not taken");
 }
 
-/* @return all of a request, or an answer, is there */
+/* @return whether a whole request, or answer, has arrived */
 static bool
 read_all(struct side *d)
 {
@@ -194,7 +195,7 @@ copy_in(struct side *d)
 	}
 }
 
-/* Each turn of a reactor is a step. */
+/* Each turn of the reactor is a step. */
 static bool
 stream_step(struct side *d)
 {
@@ -206,7 +207,7 @@ stream_step(struct side *d)
 	       (d->index == 1 || (leat_stream_ready(d->end->s) & LEAT_STREAM_DRAINED) != 0);
 }
 
-/* ---- all of them ---- */
+/* ---- steps of all variants ---- */
 
 static void
 copy_all(struct side *d)
@@ -253,10 +254,7 @@ step(struct side *d)
 	}
 }
 
-/*
- * What a server has to do yet is nothing when the last answer is out: its completions come
- * later.
- */
+/* A server is done when its last answer is sent: the completions of its sends come later. */
 static void
 side_run(unsigned int index, enum what what)
 {
@@ -278,7 +276,7 @@ both_run(enum what what)
 	}
 }
 
-/* The server answers what the client still waits for. */
+/* The server runs until it has answered everything that the client waits for. */
 #define SIDES(what)                                                                                \
 	static void first_##what(uint64_t n)                                                       \
 	{                                                                                          \
@@ -329,13 +327,16 @@ streams_open(enum lcores_used used)
 				      LEAT_MR_LOCAL);
 	if (ends[0].mr == NULL || leat_stream_listen(ends[1].net, addr, &listener) < 0)
 		bench_die("%s", leat_err_msg());
-	/* Below valgrind everything takes fifty times as long. */
+	/* Under valgrind everything takes much longer. */
 	ends[0].s = leat_stream_connect(ends[0].net, addr, CONNECT_US);
 	if (ends[0].s == NULL)
 		bench_die("%s", leat_err_msg());
 }
 
-/* The streams of both come up here: a reactor belongs to the thread of its first turn. */
+/*
+ * Wait until the streams of both are up. A reactor belongs to the thread of its first turn, so each
+ * lcore drives its own.
+ */
 static bool
 connect_step(unsigned int used, unsigned int i)
 {
@@ -362,7 +363,7 @@ second_connect(uint64_t used)
 		;
 }
 
-/* Its reactor stops on the thread that it belongs to. */
+/* Stop a reactor on the thread that it belongs to. */
 static void
 streams_stop(unsigned int used, unsigned int i)
 {
@@ -505,7 +506,7 @@ tables_run(struct bench_args *args)
 {
 	unsigned int i;
 
-	args->seconds /= 4; /* of each table: there are many */
+	args->seconds /= 4; /* for each table: there are many */
 	for (b.lcores = 0; b.lcores < LCORES; b.lcores++) {
 		for (i = 0; i < RTE_DIM(tables); i++) {
 			b.table = &tables[i];
@@ -520,7 +521,7 @@ tables_run(struct bench_args *args)
 
 /* ---- instructions ---- */
 
-/* What callgrind counts: its name is an argument of count-instructions. */
+/* callgrind counts in this function: its name is an argument of count-instructions. */
 void bench_counted(enum what what);
 
 __attribute__((noinline)) void
@@ -562,7 +563,7 @@ main(int argc, char **argv)
 	bool counting = false, ignored, up[2] = { false, false };
 	unsigned int i;
 
-	/* It is the last one. */
+	/* It is the last argument. */
 	if (argc > 1 && strcmp(argv[argc - 1], "--count") == 0) {
 		counting = true;
 		argc--;

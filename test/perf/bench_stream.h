@@ -3,8 +3,8 @@
 #define BENCH_STREAM_H
 
 /*
- * What bench-stream measures streams beside: the bare device and messages. Each has two sides, and
- * each side is driven by its step until that says that its work is done.
+ * The references of bench-stream, the bare device and messages, beside streams. Each has two sides;
+ * a side is driven by its step function until that returns that its work is done.
  */
 
 #include <leat_ep.h>
@@ -13,31 +13,31 @@
 #include <leat_stream.h>
 
 #define SIZE_MAX_B (1u << 20)
-/* Writes or messages under way. */
+/* Writes or messages in flight. */
 #define WINDOW 8
 #define RECVS 8
 
-/* What is done. The first two are of lat, and COPY to MEMCPY of bw. */
+/* What is measured. STREAM and BARE belong to lat, COPY to MEMCPY to bw. */
 enum what { STREAM, BARE, COPY, SEND, MSG, MEMCPY, WHATS };
 
-/* A stream's end, one of a pair. */
+/* One end of a stream. */
 struct end {
 	struct leat_reactor *r;
 	struct leat_stream_net *net;
 	struct leat_stream *s;
 	struct leat_mr *mr;
 	struct leat_stream_out outs[WINDOW];
-	uint32_t under_way; /* of them */
+	uint32_t under_way; /* writes in flight */
 };
 
-/* A side's work. */
+/* The work of one side. */
 struct side {
 	enum what what;
-	unsigned int index; /* 0: asks, writes */
+	unsigned int index; /* 0: the side that asks, or writes */
 	uint32_t size;
-	uint64_t left; /* round trips or writes; of the one that reads, bytes */
-	uint32_t at;   /* bytes of the one under way */
-	bool sent;     /* bare: the last send is back */
+	uint64_t left; /* round trips or writes; for the reading side bytes */
+	uint32_t at;   /* bytes of the current request or answer */
+	bool sent;     /* bare: the last send came back */
 	uint8_t *out, *in;
 	struct end *end;
 
@@ -53,17 +53,17 @@ struct side {
 	struct leat_msg_conn *c;
 	struct leat_msg_req tx[WINDOW], rx[WINDOW], *free[WINDOW];
 	unsigned int nb_free;
-	bool recvs; /* are posted */
+	bool recvs; /* the receives are posted */
 };
 
-/* The one that asks does so now; it got its answer. */
+/* Called when the asking side sends a request, and when it has the answer. */
 void asked(void);
 void answered(struct side *d);
 
 void bare_start(struct side *d);
 bool bare_step(struct side *d);
 
-/* Both sides of a connection. */
+/* Open or close both sides of a connection. */
 void msgs_open(struct side *sides);
 void msgs_close(struct side *sides);
 void msg_start(struct side *d);

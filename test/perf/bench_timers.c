@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What a timer costs beside a million idle ones, and beside none: start and stop, as the deadline
- * of an op that completes in time has it, and the look at the wheel in each idle turn. No lcore, no
- * EAL.
+ * The cost of a timer beside a million idle ones, and beside none: start and stop, as for the
+ * deadline of an op that completes in time, and the check of the wheel in each idle turn. No lcore,
+ * no EAL.
  */
 
 #include <sys/mman.h>
@@ -13,9 +13,9 @@
 #include "bench.h"
 
 #define MILLION 1000000U
-/* In flight at a time, as a window of ops is. */
+/* Timers in flight at a time, like a window of ops. */
 #define WINDOW 64
-/* Cycles at 2 GHz, ticks of 32 us. */
+/* Cycles as of a clock of 2 GHz; ticks of 32 us. */
 #define US UINT64_C(2000)
 #define TICK (32 * US)
 #define START (UINT64_C(1) << 47)
@@ -36,7 +36,7 @@ on_timer(struct leat_wheel_node *node, void *arg)
 {
 	(void)arg;
 	b.fired++;
-	/* An idle timer of a minute or so is started again. */
+	/* An idle timer that fired is started again, for about a minute. */
 	leat_wheel_add(&b.wheel[BESIDE], node, node->expiry + 60000 * 1000 * US);
 }
 
@@ -71,7 +71,7 @@ turn(unsigned int variant)
 	(void)leat_wheel_run(&b.wheel[variant], b.now[variant], on_timer, NULL, 64);
 }
 
-/* Deadlines of 10 ms, most of which are stopped in time: a turn after a burst of them. */
+/* Deadlines of 10 ms, most of which are stopped in time, with one turn after each burst of them. */
 static double
 start_stop(void *arg, unsigned int variant, bool *disturbed)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What settings and telemetry cost a loop: a reactor on the second lcore carries messages between
- * two of its endpoints, with 32 on their way,
+ * The cost of settings and telemetry for a loop: a reactor on the second lcore carries messages
+ * between two of its endpoints, with 32 in flight:
  *
  *     OFF      without a control thread
  *     ALONE    with one, and no agent
  *     READ     an agent has all records updated 1,000 times per second, and reads them
- *     SAMPLED  likewise, and every 64th op is timed
+ *     SAMPLED  the same, and every 64th op is timed
  *
  * The agent is another process, and like the control thread it runs on the other CPU.
  */
@@ -28,7 +28,7 @@
 enum { OFF, ALONE, READ, SAMPLED, VARIANTS };
 
 #define WINDOW 32
-/* Messages are counted for that long. */
+/* Time for which messages are counted. */
 #define TURN_NS UINT64_C(50000000)
 
 static struct {
@@ -49,7 +49,7 @@ static struct {
 static void
 repost(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 {
-	/* At the end it is shut down. */
+	/* The endpoint is shut down at the end. */
 	if (leat_ep_post(ep, ops, n) != n && rte_errno != ESHUTDOWN)
 		bench_die("post: %s", rte_strerror(rte_errno));
 }
@@ -209,7 +209,7 @@ stop_agent(void)
 	(void)waitpid(b.agent, NULL, 0);
 }
 
-/* leat_init() is to start no control thread: the variants do. */
+/* leat_init() must start no control thread: the variants do. */
 static void
 start(struct bench_args *args)
 {

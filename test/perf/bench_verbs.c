@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What the verbs driver itself costs, without a device's noise: the driver, and beside it perftest's loop, on a
- * device that completes everything at once and does next to nothing (test/verbs_stub).
+ * The cost of the verbs driver itself, without a device's noise: the driver is compared with
+ * perftest's loop, on a device that completes every request at once and does next to nothing
+ * (test/verbs_stub).
  *
  *     bench-verbs           cycles per op
- *     bench-verbs --count   for instructions: each case once, inside bench_counted(); count-instructions runs this
- *                           under callgrind and reads what it wrote after each call. What was counted is told in a
- *                           line per call: "case side ops"
+ *     bench-verbs --count   for instructions: each case once, inside bench_counted();
+ *                           count-instructions runs this under callgrind and reads the counters
+ *                           after each call. A line per call names the case: "case side ops"
  *
- * An op's way on leat's side is what an application writes: post a burst, poll until it is back, look at status.
+ * Leat's side does what an application does per op: post a burst, poll until it is back, check the
+ * status.
  */
 
 #include <stdio.h>
@@ -31,7 +33,7 @@
 enum { LEAT, REFERENCE, SIDES };
 enum { WITH_WR, WITH_POST, APIS };
 
-/* The device tells how a driver posts and polls. */
+/* The device's name selects how a driver posts and polls. */
 static const char *const api_name[APIS] = { "wr", "post" };
 static const char *const dev_name[APIS] = { "sim0", "sim1" };
 
@@ -182,7 +184,7 @@ prepare(const struct job *j)
 		bench_die("post: %s", leat_err_msg());
 }
 
-/* Gives back what prepare() posted. */
+/* Take back the ops that prepare() posted. */
 static void
 finish(const struct job *j)
 {
@@ -203,7 +205,10 @@ run(const struct job *j, unsigned int side)
 		run_reference(j);
 }
 
-/* The device has seen what was meant: as many requests and lists, and no more completions than are needed. */
+/*
+ * The device must have seen the intended requests: as many requests and lists, and no more
+ * completions than needed.
+ */
 static void
 check(const struct job *j, unsigned int side)
 {
@@ -326,7 +331,7 @@ cycles(const struct bench_args *args, struct job *j, int cpu)
 	bench_report(&t, &r);
 }
 
-/* What callgrind counts: its name is an argument of count-instructions. */
+/* callgrind counts in this function: its name is an argument of count-instructions. */
 void bench_counted(const struct job *j, unsigned int side);
 
 __attribute__((noinline)) void
@@ -367,7 +372,7 @@ main(int argc, char **argv)
 	init(&args);
 	bench_pin(cpu);
 	bench_thread_ready();
-	args.seconds /= 4; /* of each table: there are many, and little that disturbs them */
+	args.seconds /= 4; /* for each table: there are many, and little disturbs them */
 	for (j.what = 0; j.what < RTE_DIM(whats); j.what++) {
 		for (j.api = 0; j.api < APIS; j.api++) {
 			j.ops = 2 * BURST;

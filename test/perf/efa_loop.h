@@ -3,15 +3,15 @@
 #define EFA_LOOP_H
 
 /*
- * The loop of efa_side.h, written once: bare_efa.c and leat_efa.c include this file behind inline
- * functions that say how their side posts and polls.
+ * The loop of efa_side.h, written once: bare_efa.c and leat_efa.c include this file after inline
+ * functions that post and poll for their side.
  *
  *     side_post(s)        A posts the op. Returns true if there will be no completion
  *     side_recv(s)        B posts the receive
  *     side_poll(s, end)   polls A or B once. Returns the number of completions
  *
- * The op is through when A has its completion and B the message; after each post both are polled
- * at least once, so that an injected message costs as many polls as another.
+ * An op is done when A has its completion and B the message; after each post both are polled at
+ * least once, so that an injected message costs as many polls as another.
  */
 
 #include <stdbool.h>
@@ -23,7 +23,7 @@
 
 enum { A, B, ENDS };
 
-/* More polls for one op, and something hangs. */
+/* After this many polls for one op something hangs. */
 #define STUCK 10000000
 
 static uint64_t
@@ -62,7 +62,7 @@ side_prepare(struct side *s, enum efa_what what, size_t size)
 		side_recv(s);
 }
 
-/* The run's last receive stays posted: it takes a message of its own. */
+/* The run's last receive is still posted: one more message takes it. */
 static void
 side_finish(struct side *s)
 {

@@ -3,9 +3,9 @@
 #define EFA_SIDE_H
 
 /*
- * One of the two sides of bench-efa: leat_efa, the driver as an application has it, or bare_efa,
+ * One of the two sides of bench-efa: leat_efa, the driver as an application uses it, or bare_efa,
  * the same calls of libfabric alone. Each has two endpoints, A and B, in one process and one
- * thread, so that a run is the same whenever it runs. What both do is written once, in
+ * thread, so that a run is the same whenever it runs. The common loop is written once, in
  * efa_loop.h. All functions end the program on failure.
  */
 
@@ -14,7 +14,7 @@
 
 #include "bench.h"
 
-/* Largest op. */
+/* Bytes of the largest op. */
 #define EFA_MAX (1u << 20)
 
 enum efa_what { EFA_SEND, EFA_TSEND, EFA_READ };
@@ -23,19 +23,24 @@ struct side;
 
 struct efa_side {
 	const char *name;
-	/* tx is registered with A; rx, where A may READ, with B. Both have EFA_MAX bytes. */
+	/*
+	 * Open both endpoints. tx is registered with A; rx, where A may READ, with B. Both have
+	 * EFA_MAX bytes.
+	 */
 	struct side *(*open)(const struct bench_args *args, char *tx, char *rx);
 	/*
-	 * Messages of up to max bytes are injected, 0: none. leat is asked, the reference is told.
+	 * Messages of up to max bytes are injected, 0: none. leat's side returns its own limit, the
+	 * reference is set to max.
 	 */
 	size_t (*inject_max)(struct side *s, size_t max);
 	/*
-	 * Messages from A's tx to B's rx, or READs from there to here. B posts its first receive.
+	 * Prepare ops of this kind and size: messages from A's tx to B's rx, or READs from rx to
+	 * tx. B posts its first receive.
 	 */
 	void (*prepare)(struct side *s, enum efa_what what, size_t size);
-	/* n ops, one at a time. @return how often the endpoints were polled */
+	/* Run n ops, one at a time. @return how often the endpoints were polled */
 	uint64_t (*run)(struct side *s, uint64_t n);
-	/* The receive that is posted is used up by one more message. */
+	/* Use up the receive that is still posted, by one more message. */
 	void (*finish)(struct side *s);
 	void (*close)(struct side *s);
 };

@@ -3,8 +3,8 @@
 #define FI_LOOP_H
 
 /*
- * The loops of fi_side.h, written once: bare_fi.c and leat_fi.c include this file behind a few
- * inline functions that say how their side sends, receives and polls. So both measure the same, and
+ * The loops of fi_side.h, written once: bare_fi.c and leat_fi.c include this file after a few
+ * inline functions that send, receive and poll for their side. So both measure the same, and
  * neither pays for a call.
  *
  *     first                                   second, in serve()
@@ -13,19 +13,19 @@
  *       lat, rate      <-- messages -->         its half
  *       wait_done()    <-- done --              waits in read(2)
  *
- * - lat: half of the mean round trip. Two receives are posted; when one completes, the answer goes
- *   out first and the receive is posted again behind it, off the critical path. The send buffer
+ * - lat: half of the mean round trip. Two receives are posted; when one completes, the answer is
+ *   sent first and the receive is posted again behind it, off the critical path. The send buffer
  *   used last, which is in the cache, is used next; the completion of a send is taken whenever the
  *   queue has it.
- * - rate: ns per message. The first side keeps up to `window` sends in flight, and polls when that,
- *   or the provider, is full; the second keeps `window` receives posted. Each has a buffer of its
- *   own. The clock stops when the second side, having all messages, has answered.
+ * - rate: ns per message. The first side keeps up to `window` sends in flight, and polls when the
+ *   window, or the provider, is full; the second keeps `window` receives posted. Each has a buffer
+ *   of its own. The clock stops when the second side, having all messages, has answered.
  * - Neither side reads or writes the payload.
  *
- * In front of it stands `struct side`, which begins with a struct fi_loop, and (a request is what
- * send and receive are given and poll gives back):
+ * Before the include stand `struct side`, which begins with a struct fi_loop, and these functions
+ * (a request is the pointer that send and receive get and that poll returns):
  *
- *     side_prepare(s, size)   a measurement with messages of this size begins
+ *     side_prepare(s, size)   begins a measurement with messages of this size
  *     side_recv(s, i)         posts receive i
  *     side_again(s, reqs, n)  posts receives that came back
  *     side_see_out(s)         sends complete from here on, injected or not
@@ -37,7 +37,7 @@
  *                             are taken now.
  *     side_poll(s, recvs)     polls once: sends go back to loop.free, receives to recvs. Returns
  *                             the number of receives, or -1 if nothing came at all.
- *     side_events(s)          what is due now and then
+ *     side_events(s)          does work that is due now and then
  */
 
 #include <errno.h>
@@ -64,7 +64,7 @@ idle_check(struct side *s)
 			l->posted, l->expected, l->nb_free, l->window);
 }
 
-/* Polls once. Returns receives that came back, in recvs */
+/* Poll once. @return receives that came back, in recvs */
 static inline uint32_t
 drive(struct side *s, void **recvs)
 {
@@ -94,7 +94,7 @@ begin(struct side *s, size_t size, uint32_t depth, uint32_t expected)
 		side_recv(s, l->posted);
 }
 
-/* ---- round trips: one message is under way at any time ---- */
+/* ---- round trips: one message is in flight at any time ---- */
 
 static inline void
 lat_drive(struct side *s)
@@ -108,7 +108,7 @@ lat_drive(struct side *s)
 	}
 }
 
-/* Sends, and posts the consumed receive again behind it. */
+/* Send, and post the consumed receive again behind the message. */
 static inline void
 lat_send(struct side *s)
 {
@@ -140,7 +140,7 @@ lat_wait(struct side *s)
 	s->loop.got = 0;
 }
 
-/* No send stays in flight. */
+/* Wait until no send is in flight. */
 static void
 lat_end(struct side *s)
 {
@@ -172,7 +172,10 @@ lat_second(struct side *s, uint32_t n)
 
 	for (i = 0; i < n; i++) {
 		lat_wait(s);
-		/* Behind the last answer nothing polls here: it must be seen to be out. */
+		/*
+		 * This side does not poll after the last answer, so it must know that the answer
+		 * was sent.
+		 */
 		if (unlikely(i == n - 1))
 			side_see_out(s);
 		lat_send(s);
@@ -182,7 +185,7 @@ lat_second(struct side *s, uint32_t n)
 
 /* ---- message rate ---- */
 
-/* Sends n messages and waits for the answer that the second side gives behind the last one. */
+/* Send n messages, and wait for the second side's answer to the last one. */
 static void
 rate_first(struct side *s, uint32_t window, uint32_t n)
 {
@@ -203,7 +206,7 @@ rate_first(struct side *s, uint32_t window, uint32_t n)
 		l->got += drive(s, recvs);
 }
 
-/* One message, and all sends are back. */
+/* Send one message, and wait until all sends came back. */
 static void
 send_one(struct side *s, size_t size)
 {
@@ -250,7 +253,7 @@ order(struct side *s, uint32_t what, size_t size, uint32_t window, uint32_t n)
 		bench_die("the second side is gone");
 }
 
-/* The second side may need this one's provider to be driven before its last sends are done. */
+/* The second side may need this side's provider to be driven before its last sends are done. */
 static void
 wait_done(struct side *s)
 {

@@ -4,9 +4,9 @@
 
 /*
  * A side of a pair of processes that measure messages over libfabric, one endpoint each: leat_fi is
- * leat's driver as an application has it, bare_fi the reference, a loop of nothing but fi_inject or
- * fi_send, fi_recv and fi_cq_read on an endpoint opened with the driver's hints. What both do is
- * written once, in fi_loop.h.
+ * leat's driver as an application uses it, bare_fi the reference, a loop of nothing but fi_inject
+ * or fi_send, fi_recv and fi_cq_read on an endpoint opened with the driver's hints. The common
+ * loops are written once, in fi_loop.h.
  *
  *     int fd[2];                             the processes' channel for addresses and orders
  *     socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd);
@@ -17,7 +17,7 @@
  *     }
  *     bench_pin(cpu0);
  *     s = bare_fi.open(&conf, fd[0], true);  both at the same time: they wait for one another
- *     ns = bare_fi.lat(s, 8, 10000);         as often as wanted, interleaved with other things
+ *     ns = bare_fi.lat(s, 8, 10000);         as often as wanted, interleaved with other work
  *     bare_fi.close(s);                      ends the server, too
  *
  * Fork before the process's first call of libfabric, which does not survive a fork. Open on the CPU
@@ -35,33 +35,35 @@ struct side;
 struct fi_side_conf {
 	const char *provider; /* as for the driver: shm, tcp, tcp;ofi_rxm, sockets, ... */
 	size_t max_size;      /* of messages */
-	uint32_t window;      /* largest */
+	uint32_t window;      /* largest number of messages in flight */
 	/*
-	 * For the buffers, FI_SIDE_MEM(max_size, window) bytes, page-aligned: what memory one gets
-	 * matters, so sides that are compared get the same.
+	 * Memory for the buffers, FI_SIDE_MEM(max_size, window) bytes, page-aligned. Sides that are
+	 * compared get the same memory, since its pages make a difference.
 	 */
 	void *mem;
 	int cpu;
 	const struct bench_args *args; /* more EAL arguments, for leat */
 };
 
-/* Distance of two buffers: no two share a line, nor a pair of lines that is fetched together. */
+/*
+ * Distance of two buffers: no two share a cache line, nor a pair of lines that is fetched together.
+ */
 #define FI_SIDE_STRIDE(max_size) (((max_size) + 127) & ~(size_t)127)
 #define FI_SIDE_MEM(max_size, window) (2 * FI_SIDE_STRIDE(max_size) * (window))
 
 struct fi_side {
 	/*
-	 * Opens an endpoint and connects with the other side over fd, a stream socket, which
-	 * belongs to it from then on.
+	 * Open an endpoint and connect with the other side over fd, a stream socket, which then
+	 * belongs to the side.
 	 */
 	struct side *(*open)(const struct fi_side_conf *conf, int fd, bool first);
-	/* The second side: does what it is told until the first one closes. */
+	/* Run the second side: carry out orders until the first side closes. */
 	void (*serve)(struct side *s);
-	/* Half round trip in ns, the mean of n. */
+	/* Measure. @return half the round trip, ns, the mean of n */
 	double (*lat)(struct side *s, size_t size, uint32_t n);
-	/* ns per message, the mean of n. */
+	/* Measure. @return ns per message, the mean of n */
 	double (*rate)(struct side *s, size_t size, uint32_t window, uint32_t n);
-	/* Largest message that is copied when posted. */
+	/* @return the size of the largest message that is copied when posted */
 	size_t (*inline_max)(const struct side *s);
 	void (*close)(struct side *s);
 };

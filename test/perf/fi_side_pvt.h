@@ -2,7 +2,7 @@
 #ifndef FI_SIDE_PVT_H
 #define FI_SIDE_PVT_H
 
-/* What both sides' loops (fi_loop.h) keep, and what the processes tell one another. */
+/* State of the loops in fi_loop.h, and the messages of the processes to each other. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,12 +18,12 @@
 #define FI_BURST 32
 /* Empty polls between two looks at the clock. */
 #define IDLE_POLLS (UINT32_C(1) << 16)
-/* Nothing has come for that long: something hangs. */
+/* After this time without any completion something hangs. */
 #define STUCK_NS UINT64_C(20000000000)
 /*
- * For bench_rest() after many empty polls. With a real-time priority these may keep the kernel's
- * thread from its CPU that has the message to deliver; to yield is not enough for one of a lower
- * priority.
+ * Time for bench_rest() after many empty polls. With a real-time priority the loops may keep the
+ * kernel's thread that has the message to deliver from its CPU; yielding is not enough for a thread
+ * of lower priority.
  */
 #define REST_NS UINT64_C(20000)
 
@@ -31,11 +31,11 @@ struct fi_loop {
 	void **free; /* send requests that are not in flight */
 	uint32_t nb_free;
 	uint32_t window;
-	uint32_t got;	   /* receives that came back and were not looked at */
+	uint32_t got;	   /* receives that came back and have not been consumed */
 	uint32_t expected; /* messages of this measurement; */
-	uint32_t posted;   /* receives for them; never more */
+	uint32_t posted;   /* receives posted for them; never more */
 	uint32_t idle;
-	void *consumed; /* receive to be posted again */
+	void *consumed; /* the receive to be posted again */
 	uint64_t idle_since;
 	int fd;
 };

@@ -41,7 +41,7 @@ lcores_init(struct lcores *l, const struct bench_args *args, const char *device)
 	return 0;
 }
 
-/* Drives both until ep has an event of a type. */
+/* Drive both endpoints until ep has an event of a type. */
 static struct leat_event
 expect(struct lcores *l, unsigned int side, enum leat_event_type type)
 {
@@ -143,7 +143,7 @@ lcores_stop(struct lcores *l)
 {
 	unsigned int i;
 
-	/* Side by side: either one's end is an event for the other. */
+	/* In parallel: the end of one is an event for the other. */
 	for (i = 0; i < 2; i++)
 		(void)leat_ep_shutdown(l->ep[i], 1000);
 	for (i = 0; i < 2; i++)

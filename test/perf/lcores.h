@@ -3,8 +3,8 @@
 #define LCORES_H
 
 /*
- * Two pinned lcores that measure together. The benchmarks of the ring driver have an endpoint on
- * each, and the two are connected.
+ * Two pinned lcores that measure together. The benchmarks of the ring driver have a connected
+ * endpoint on each.
  */
 
 #include <leat_fabric.h>
@@ -12,7 +12,7 @@
 #include "bench.h"
 #include "pair.h"
 
-/* The two sides of what is measured, each for n messages or round trips. */
+/* The two sides of a variant, each for n messages or round trips. */
 struct lcores_variant {
 	void (*first)(uint64_t n);
 	void (*second)(uint64_t n);
@@ -23,30 +23,30 @@ struct lcores {
 	unsigned int worker; /* lcore of the second side */
 	struct pair pair;
 	struct leat_ep *ep[2];
-	uint16_t peer[2]; /* of ep[i]: the other one */
+	uint16_t peer[2]; /* of ep[i]: the other endpoint */
 	const struct lcores_variant *variants;
 };
 
 /*
- * Starts leat with a device and two lcores, one per CPU. Skips the benchmark if there is only one
+ * Start leat with a device and two lcores, one per CPU. Skip the benchmark if there is only one
  * CPU.
- * @return 0, or what leat_init() returned
+ * @return 0, or the value of leat_init()
  */
 int lcores_init(struct lcores *l, const struct bench_args *args, const char *device);
-/* Starts leat with a ring device, makes an endpoint for each lcore and connects them. */
+/* Start leat with a ring device, create an endpoint for each lcore, and connect them. */
 void lcores_start(struct lcores *l, const struct bench_args *args, const struct leat_ep_conf *conf);
-/* Makes the second lcore ready for lcores_run(). */
+/* Make the second lcore ready for lcores_run(). */
 void lcores_launch(struct lcores *l, const struct lcores_variant *variants);
 /*
- * Both sides of a variant, side by side.
- * @param both take the time until both are through, not only the first
- * @param[out] disturbed whether one of the two was pushed off its CPU
+ * Run both sides of a variant in parallel.
+ * @param both measure until both are done, not only the first
+ * @param[out] disturbed whether one of the two was preempted
  * @return ns
  */
 uint64_t lcores_run(struct lcores *l, unsigned int variant, uint64_t n, bool both, bool *disturbed);
-/* Undoes lcores_launch(). */
+/* Undo lcores_launch(). */
 void lcores_join(struct lcores *l);
-/* Closes all. Nothing runs on the second lcore any more. */
+/* Close everything. The second lcore must be idle. */
 void lcores_stop(struct lcores *l);
 
 #endif /* LCORES_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* leat's side of efa_side.h: its driver, with the provider matching tags. */
+/* leat's side of efa_side.h: its driver, where the provider matches tags. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,7 @@ post(struct leat_ep *ep, struct leat_op *op)
 		bench_die("leat: post: %s", leat_err_msg());
 }
 
-/* All ops of leat complete. */
+/* Every op of leat has a completion. */
 static inline int
 side_post(struct side *s)
 {
@@ -110,7 +110,7 @@ connect_both(struct side *s)
 	char addr[LEAT_ADDR_MAX];
 	uint16_t peer;
 
-	/* The provider makes its pools at the first poll; slowly, under callgrind. */
+	/* The provider allocates its pools at the first poll, which is slow under callgrind. */
 	(void)leat_ep_poll(s->ep[A], NULL, 0);
 	(void)leat_ep_poll(s->ep[B], NULL, 0);
 	if (leat_ep_listen(s->ep[B], "127.0.0.1:0") < 0 ||

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* leat's side of fi_side.h: its driver of libfabric, as an application has it. */
+/* leat's side of fi_side.h: its driver of libfabric, as an application uses it. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 struct side {
 	struct fi_loop loop;
 	struct leat_ep *ep;
-	struct leat_op *tx, *rx; /* window of each */
+	struct leat_op *tx, *rx; /* arrays of window ops */
 	uint16_t peer;
 	size_t stride, inline_max;
 	uint8_t *map;
@@ -37,12 +37,14 @@ side_prepare(struct side *s, size_t size)
 	for (i = 0; i < s->loop.window; i++) {
 		s->tx[i].size = size;
 		s->rx[i].size = size;
-		/* As the bare loop: what is copied when posted comes from one buffer. */
+		/*
+		 * As in the bare loop, messages that are copied when posted come from one buffer.
+		 */
 		s->tx[i].buf = s->map + (size <= s->inline_max ? 0 : i * s->stride);
 	}
 }
 
-/* All sends of leat complete. */
+/* Every send of leat has a completion. */
 static inline void
 side_see_out(struct side *s)
 {
@@ -70,14 +72,14 @@ side_send(struct side *s, uint32_t n)
 	void **reqs = &s->loop.free[s->loop.nb_free - n];
 	uint16_t took = leat_ep_post(s->ep, (struct leat_op **)reqs, (uint16_t)n);
 
-	/* The accepted ones were the first of these; the rest moves down. */
+	/* The first of these were accepted; move the rest down. */
 	if (unlikely(took < n))
 		memmove(reqs, reqs + took, (n - took) * sizeof(reqs[0]));
 	s->loop.nb_free -= took;
 	return took;
 }
 
-/* Both in one burst. */
+/* Post both in one burst. */
 static inline uint32_t
 side_answer(struct side *s, void *again, uint32_t n, uint32_t done)
 {
@@ -157,7 +159,7 @@ expect(struct side *s, enum leat_event_type type)
 		}
 		if (bench_ns() - start > STUCK_NS)
 			bench_die("connecting: no answer");
-		/* The other one may want the CPU: this is not the measurement. */
+		/* The other side may need the CPU: this is not the measurement. */
 		if (!bench_rest(s->loop.fd, REST_NS))
 			bench_die("connecting: leat's other side is gone");
 	}

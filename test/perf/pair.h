@@ -3,8 +3,8 @@
 #define PAIR_H
 
 /*
- * Two threads that measure together: the first says what is to be done, both do it, the second says when it is
- * through.
+ * Two threads that measure together: the first gives an order, both carry it out, the second
+ * reports when its half is done.
  *
  *     first                              second
  *     pair_start(p, what) -- go -->      pair_wait(p) returns what
@@ -24,13 +24,13 @@ struct pair {
 	uint64_t arg;
 	uint32_t done __attribute__((aligned(128)));
 	uint64_t pushed; /* bench_pushed_off() of the second */
-	uint64_t before; /* of both, when it began */
+	uint64_t before; /* of both threads, at the start */
 } __attribute__((aligned(128)));
 
-/* what: the second ends. */
+/* An order: the second thread ends. */
 #define PAIR_QUIT UINT32_MAX
 
-/* The first: begins. */
+/* The first thread gives an order. */
 static inline void
 pair_start(struct pair *p, uint32_t what, uint64_t arg)
 {
@@ -40,7 +40,7 @@ pair_start(struct pair *p, uint32_t what, uint64_t arg)
 	__atomic_store_n(&p->go, p->go + 1, __ATOMIC_RELEASE); /* pairs with pair_wait() */
 }
 
-/* The first: waits for the second. @return whether one of the two was pushed off its CPU */
+/* The first thread waits for the second. @return whether one of the two was preempted */
 static inline bool
 pair_end(struct pair *p)
 {
@@ -50,7 +50,7 @@ pair_end(struct pair *p)
 	return bench_pushed_off() + p->pushed != p->before;
 }
 
-/* The second: waits for something to do. */
+/* The second thread waits for an order. */
 static inline uint32_t
 pair_wait(struct pair *p)
 {
@@ -59,7 +59,7 @@ pair_wait(struct pair *p)
 	return p->what;
 }
 
-/* The second: is through. */
+/* The second thread reports that its half is done. */
 static inline void
 pair_done(struct pair *p)
 {

@@ -18,7 +18,7 @@ static const struct {
 	uint32_t size, nb_sends, nb_recvs;
 } kinds[LINK_KINDS] = {
 	[LINK_LAT] = { 8, 1, 8 },
-	/* As few as keep both sides busy: they stay in the first-level caches. */
+	/* As few as keep both sides busy, so that they stay in the first-level caches. */
 	[LINK_RATE] = { LINK_RATE_WORDS * 8, 64, 256 },
 	[LINK_BULK] = { LINK_BULK_SIZE, LINK_BULK_WINDOW, LINK_BULK_WINDOW },
 };
@@ -122,7 +122,7 @@ link_listen(struct link *l, char *addr)
 		bench_die("%s", leat_err_msg());
 }
 
-/* Drives both until l has an event of that type. @return the peer */
+/* Drive both links until l has an event of that type. @return the peer */
 static uint16_t
 expect(struct link *l, struct link *other, enum leat_event_type type)
 {
@@ -229,7 +229,7 @@ check(const struct leat_op *op)
 		bench_die("%s failed: %s", leat_op_type_name(op->type), strerror(-op->status));
 }
 
-/* Polls until the last send is the caller's again and a message is in. */
+/* Poll until the last send came back and a message has arrived. */
 static __rte_always_inline struct leat_op *
 wait_message(struct link *l, bool *sent)
 {
@@ -260,7 +260,7 @@ link_lat_first(struct link *l, uint64_t n)
 		*(uint64_t *)l->sends[0].buf = i;
 		sent = false;
 		post(l, &l->sends[0]);
-		/* Off the critical path: the message is on its way. */
+		/* Off the critical path: the message has been sent. */
 		if (likely(recv != NULL))
 			post(l, recv);
 		recv = wait_message(l, &sent);
@@ -317,7 +317,7 @@ link_rate_sum(uint64_t n)
 	       n * (LINK_RATE_WORDS * (LINK_RATE_WORDS - 1) / 2);
 }
 
-/* Takes back sends until there are at least want of them on the stack of free ones. */
+/* Take back sends until at least want of them are on the stack of free ones. */
 static __rte_always_inline unsigned int
 reclaim(struct link *l, struct leat_op **free_ops, unsigned int have, unsigned int want)
 {
@@ -479,7 +479,7 @@ link_lines_write(struct link_line *lines, struct link_turns *turns, uint64_t n)
 void
 link_add_second(struct link *l, const uint32_t *stop, uint32_t seq)
 {
-	/* pairs with the store of the first side, which has its answers */
+	/* pairs with the store of the first side, which then has its answers */
 	while (__atomic_load_n(stop, __ATOMIC_ACQUIRE) != seq)
 		(void)leat_ep_poll(l->ep, NULL, 0);
 }

@@ -3,7 +3,7 @@
 #define SHM_SIDE_H
 
 /*
- * Endpoints and loops of bench_shm.c: the same ones for every device, as an application has them.
+ * Endpoints and loops of bench_shm.c: the same for every device, as an application uses them.
  *
  * Each device has three connections, so that no receive of one size meets a message of another:
  *
@@ -25,7 +25,7 @@ enum { LINK_LAT, LINK_RATE, LINK_BULK, LINK_KINDS };
 #define LINK_RATE_WORDS 8 /* of 8 bytes */
 #define LINK_BULK_SIZE ((size_t)1 << 20)
 #define LINK_BULK_WINDOW 4
-/* Two buffers of 1 MiB do not begin at the same place of a cache. */
+/* Buffers of 1 MiB must not all begin at the same set of a cache. */
 #define LINK_BULK_STRIDE (LINK_BULK_SIZE + 128)
 #define LINK_BULK_MEM (LINK_BULK_WINDOW * LINK_BULK_STRIDE)
 
@@ -36,7 +36,7 @@ struct link_line {
 	uint64_t v __attribute__((aligned(128)));
 };
 
-/* Rounds of each side: [1] writes the lines, then [0] adds. */
+/* Rounds of each side: side 1 writes the lines, then side 0 adds. */
 struct link_turns {
 	uint32_t turn[2] __attribute__((aligned(128)));
 };
@@ -56,8 +56,8 @@ link_turn_end(struct link_turns *t, unsigned int side)
 }
 
 /*
- * The i-th line of a round. It depends on what was in the line before, in an order that no
- * prefetcher follows. No line counts that far.
+ * Return the i-th line of a round. It depends on the value of the line before, in an order that no
+ * prefetcher follows. No counter gets large enough to change the order.
  */
 static inline uint64_t
 link_line_next(uint32_t i, uint64_t old)
@@ -72,47 +72,47 @@ struct link {
 	uint32_t nb_sends, nb_recvs;
 	struct leat_op *sends, *recvs;
 	struct leat_op *add; /* LINK_BULK: a FETCH_ADD */
-	char *mem;	     /* of the ops */
+	char *mem;	     /* buffers of the ops */
 	struct leat_mr *mr;
-	struct link_line *target; /* LINK_BULK: LINK_LINES that the other side adds to */
+	struct link_line *target; /* LINK_BULK: the LINK_LINES lines that the other side adds to */
 };
 
-/* Creates the endpoint, with buffers in EAL's memory. */
+/* Create the endpoint, with buffers in EAL memory. */
 void link_open(struct link *l, const char *device, unsigned int kind);
-/* @param[out] addr LEAT_ADDR_MAX bytes */
+/* Listen. @param[out] addr LEAT_ADDR_MAX bytes */
 void link_listen(struct link *l, char *addr);
-/* Connects, and accepts. other: the link to be driven meanwhile, of the same process; or NULL */
+/* Connect, or accept. other: a link of the same process to be driven meanwhile, or NULL */
 void link_connect(struct link *l, const char *addr);
 void link_accept(struct link *l, struct link *other);
 void link_connected(struct link *l, struct link *other);
-/* Posts the receives of a link that is up. */
+/* Post the receives of a link that is up. */
 void link_start(struct link *l);
-/* The name of the lines for the other side. */
+/* @return the key of the lines, for the other side */
 struct leat_rkey link_target(const struct link *l);
-/* What is due now and then. */
+/* Do the work that is due now and then. */
 void link_events(struct link *l);
-/* Closes the endpoint. The other side's end is no error. */
+/* Close the endpoint. That the other side has closed is no error. */
 void link_close(struct link *l);
 
 /* The two sides of each loop, for n messages. */
 void link_lat_first(struct link *l, uint64_t n);
 void link_lat_second(struct link *l, uint64_t n);
 void link_rate_first(struct link *l, uint64_t n, unsigned int burst);
-/* @return the sum of all words that arrived */
+/* @return the sum of all received words */
 uint64_t link_rate_second(struct link *l, uint64_t n);
-/* What link_rate_second() returns if all is right. */
+/* @return the value of link_rate_second() if all words are right */
 uint64_t link_rate_sum(uint64_t n);
 void link_bulk_first(struct link *l, uint64_t n);
 void link_bulk_second(struct link *l, uint64_t n);
 void link_add_first(struct link *l, const struct leat_rkey *target, uint64_t n);
 /*
- * By turns with link_lines_write() of the other side: adds to lines that were just written there.
+ * In turn with link_lines_write() of the other side: add to lines that were just written there.
  * @return ns of the adds
  */
 uint64_t link_add_owned_first(struct link *l, const struct leat_rkey *target,
 			      struct link_turns *turns, uint64_t n);
 void link_lines_write(struct link_line *lines, struct link_turns *turns, uint64_t n);
-/* Until *stop is seq. */
+/* Poll until *stop is seq. */
 void link_add_second(struct link *l, const uint32_t *stop, uint32_t seq);
 
 #endif /* SHM_SIDE_H */

@@ -2,8 +2,8 @@
 
 /*
  * Streams between two processes, for the guest (test/guest/bench_verbs.py): one listens and serves
- * any number of runs, the other one connects, measures once and prints a line of JSON. The first
- * says "listening" when it does.
+ * any number of runs, the other one connects, measures once and prints a line of JSON. The
+ * listening process prints "listening" when it is ready.
  *
  *     bench-stream-wire --listen ADDR [EAL arguments]
  *     bench-stream-wire --connect ADDR --test lat|bw|copy --size BYTES --count N [EAL arguments]
@@ -12,10 +12,10 @@
  *     bw     N writes of that size without a copy, leat_stream_send(); the last is answered
  *     copy   the same with leat_stream_write()
  *
- * With --bare in front, for lat: the same with ibverbs alone (bare_imm.h).
+ * With --bare as the first argument, for lat: the same with ibverbs alone (bare_imm.h).
  *
- * With both addresses one thread plays both sides in turn, the one that listens on the last device:
- * where nobody spins, what a round trip takes is what is computed for it (devtools/guest --count).
+ * With both addresses one thread runs both sides in turn, the listening one on the last device.
+ * Without spinning, the time of a round trip is that of its instructions (devtools/guest --count).
  */
 
 #include <errno.h>
@@ -34,23 +34,23 @@
 
 #define SIZE_MAX_B (1u << 20)
 #define COUNT_MAX (1u << 20)
-/* Writes without a copy that are under way. */
+/* Writes without a copy that are in flight. */
 #define OUTS 4
 
 enum test { TEST_LAT, TEST_BW, TEST_COPY, TESTS };
 
-/* What a client sends first. */
+/* The first message of a client. */
 struct job {
 	uint32_t test;
 	uint32_t size;
 	uint64_t count;
 };
 
-/* What a server keeps for each stream. */
+/* State of a server's stream. */
 struct served {
 	struct job job;
 	bool told;
-	uint64_t got; /* bytes, behind the job */
+	uint64_t got; /* bytes received after the job */
 };
 
 static const char *const test_names[TESTS] = { "lat", "bw", "copy" };
@@ -62,8 +62,8 @@ static struct {
 	struct leat_mr *mr;
 	struct leat_stream_out outs[OUTS];
 	uint64_t left;	  /* writes, or round trips */
-	uint32_t written; /* of the one under way: lat: of the request */
-	uint32_t got;	  /* of the answer */
+	uint32_t written; /* bytes of the current write; lat: of the request */
+	uint32_t got;	  /* bytes received of the answer */
 	uint64_t start, sent_at;
 	double *us;
 	uint64_t nb_us;
@@ -71,7 +71,7 @@ static struct {
 	uint8_t *buf; /* SIZE_MAX_B */
 } b;
 
-/* ---- the side that listens ---- */
+/* ---- the listening side ---- */
 
 static void
 served_end(struct leat_stream *s)
@@ -80,7 +80,7 @@ served_end(struct leat_stream *s)
 	leat_stream_close(s, 0);
 }
 
-/* @return false: not all of it is there */
+/* Answer a request. @return false: it has not all arrived */
 static bool
 answer(struct leat_stream *s, const struct served *v)
 {
@@ -158,7 +158,7 @@ serve(const char *addr)
 	printf("listening\n");
 }
 
-/* ---- the side that measures ---- */
+/* ---- the measuring side ---- */
 
 static void
 end(struct leat_stream *s)
@@ -240,7 +240,7 @@ outs_start(struct leat_stream *s)
 	}
 }
 
-/* All was written: the answer comes when all has been read. */
+/* When everything is written, wait for the answer, which comes when everything was read. */
 static void
 bw_step(struct leat_stream *s)
 {
@@ -311,7 +311,7 @@ measure(const char *addr)
 	leat_stream_watch(s, LEAT_STREAM_WRITABLE, on_up, NULL);
 }
 
-/* ---- */
+/* ---- results and main ---- */
 
 static int
 by_value(const void *x, const void *y)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The agent of bench_tune.c: it reads a process as often as it may, when it is told to.
+"""The agent of bench_tune.c: on request it reads a process as often as possible.
 
-tune_agent.py DIRECTORY; on stdin "off", or seconds between updates and, for endpoints, every how many
-ops one is to be timed; it answers each line with "ok".
+tune_agent.py DIRECTORY; it reads lines on stdin: "off", or the seconds between updates and, for
+endpoints, the number of ops of which one is timed. It answers each line with "ok".
 """
 
 import sys
@@ -13,7 +13,7 @@ import leat_tune
 
 
 def read_on(process, session, interval, stop):
-    """What leat-top and an exporter do, with all rows, ten times a second; updates come at interval."""
+    """Read all rows ten times a second, like leat-top and an exporter; update at interval."""
     session.watch(interval, rows=True)
     while not stop.wait(0.1):
         process.snapshot()
@@ -37,7 +37,8 @@ def main() -> None:
             for endpoint in process.snapshot(rows=False).find("endpoint.*"):
                 session.set(endpoint, {"latency_sample": sample}, lease=leat_tune.SESSION)
             stop = threading.Event()
-            reader = threading.Thread(target=read_on, args=(process, session, float(interval), stop))
+            reader = threading.Thread(target=read_on, 
+                                      args=(process, session, float(interval), stop))
             reader.start()
         print("ok", flush=True)
 
