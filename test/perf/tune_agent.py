@@ -37,7 +37,7 @@ def main() -> None:
             for endpoint in process.snapshot(rows=False).find("endpoint.*"):
                 session.set(endpoint, {"latency_sample": sample}, lease=leat_tune.SESSION)
             stop = threading.Event()
-            reader = threading.Thread(target=read_on, 
+            reader = threading.Thread(target=read_on,
                                       args=(process, session, float(interval), stop))
             reader.start()
         print("ok", flush=True)
