@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Plain mode with a program that has no code of leat: test_foreign.py PEER LEAT EAL-ARGUMENT...
 
-Leat connects, and leat listens; and lengths are received in both ways: of the next id, and of any id.
+Leat connects, and leat listens; lengths are received in both ways: of the next id, and of any.
 """
 
 import subprocess

@@ -30,7 +30,7 @@ usage(const char *prog)
 	       "  --repeats N  repeats of each variant (default: as many as fit the time)\n"
 	       "  --seconds S  time for each table of results (default 2)\n"
 	       "  --realtime   real-time priority, for a machine that others use too: they get "
-	"nothing\n"
+	       "nothing\n"
 	       "               of the two CPUs meanwhile (needs the right to do so)\n",
 	       prog);
 }
