@@ -211,7 +211,7 @@ do_now(struct ct_node *n, const struct ct_req *req, struct ct_rep *rep)
 
 /* Has the event that a request waits for happened? Then rep is filled in. */
 static bool
-came_true(struct ct_agent *a, const struct ct_req *req, struct ct_rep *rep)
+is_answered(struct ct_agent *a, const struct ct_req *req, struct ct_rep *rep)
 {
 	struct ct_node *n = &a->node[req->node];
 	struct ct_logged *l;
@@ -247,7 +247,7 @@ came_true(struct ct_agent *a, const struct ct_req *req, struct ct_rep *rep)
 			if (rep->err < 0)
 				return true;
 		}
-		if (!n->through || n->nb_posted > 0)
+		if (!n->shutdown_done || n->nb_posted > 0)
 			return false;
 		rep->err = ct_node_destroy(n);
 		return true;
@@ -339,7 +339,7 @@ ct_agent_exec(struct ct_agent *a, const struct ct_req *req, struct ct_rep *rep)
 	case CT_WAIT:
 	case CT_EVENT:
 	case CT_FINISH:
-		if (came_true(a, req, rep))
+		if (is_answered(a, req, rep))
 			break;
 		a->req = *req;
 		a->waiting = true;
@@ -395,7 +395,7 @@ ct_agent_step(struct ct_agent *a, struct ct_rep *rep, bool *answered)
 	if (!a->waiting)
 		return worked;
 	memset(rep, 0, sizeof(*rep));
-	if (!came_true(a, &a->req, rep)) {
+	if (!is_answered(a, &a->req, rep)) {
 		/* A broken promise is reported at once, not when the time is up. */
 		if (ct_agent_fault(a) == NULL && leat_now() < a->wait_until)
 			return worked;

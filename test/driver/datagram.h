@@ -37,7 +37,7 @@ send_of(uint16_t peer, uint32_t count, uint64_t seed)
 
 /* Let datagrams that were doubled or late, and met no receive, be dropped: the far side polls. */
 static inline void
-settle(struct ct_side *to)
+drop_late_datagrams(struct ct_side *to)
 {
 	unsigned int i;
 
@@ -52,13 +52,13 @@ settle(struct ct_side *to)
  * receive.
  */
 static inline void
-one(struct ct_side *from, struct ct_side *to, const struct ct_spec *s, const struct ct_spec *r,
-    struct ct_result *res)
+send_until_received(struct ct_side *from, struct ct_side *to, const struct ct_spec *s,
+		    const struct ct_spec *r, struct ct_result *res)
 {
 	unsigned int i;
 	int rx;
 
-	settle(to);
+	drop_late_datagrams(to);
 	rx = ct_stream(to, r);
 	ct_wait_posted(to, rx, 1);
 	for (i = 0; i < 40; i++) {

@@ -160,7 +160,7 @@ ct_child(uint64_t role)
 /* ---- the test's end: hosts, requests and answers ---- */
 
 static void
-pair_make(int fd[2])
+socket_pair_open(int fd[2])
 {
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fd) < 0)
 		CT_FAIL("harness: socketpair: %s", strerror(errno));
@@ -184,7 +184,7 @@ proc_start(struct ct_host *h)
 		argv[k++] = (char *)(uintptr_t) "--";
 	snprintf(role, sizeof(role), "--role=%u", 2 + (unsigned int)(h - procs));
 	argv[k++] = role;
-	pair_make(fd);
+	socket_pair_open(fd);
 	ret = posix_spawn_file_actions_init(&fa);
 	if (ret == 0 && fd[1] == CHILD_FD)
 		ret = fcntl(fd[1], F_SETFD, 0) < 0 ? errno : 0;
@@ -230,7 +230,7 @@ ct_hosts_init(void)
 	} else if (ct.mode == CT_LCORES_MODE) {
 		int fd[2];
 
-		pair_make(fd);
+		socket_pair_open(fd);
 		lcore.lcore = rte_get_next_lcore((unsigned int)-1, 1, 0);
 		if (lcore.lcore == RTE_MAX_LCORE)
 			CT_FAIL("harness: --mode lcores needs two lcores");

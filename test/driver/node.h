@@ -95,8 +95,8 @@ struct ct_node {
 	struct leat_dev_info info;
 	struct ct_conf conf;
 	bool frozen;
-	bool shut;    /* leat_ep_shutdown() was called */
-	bool through; /* the SHUTDOWN event came */
+	bool shut;	    /* leat_ep_shutdown() was called */
+	bool shutdown_done; /* the SHUTDOWN event came */
 	uint32_t turn;
 	uint64_t rnd;
 

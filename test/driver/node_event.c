@@ -142,9 +142,9 @@ one_event(struct ct_node *n, const struct leat_event *ev)
 	}
 	n->ev_count[ev->type]++;
 	if (ev->type == LEAT_EV_SHUTDOWN) {
-		if (!n->shut || n->through)
+		if (!n->shut || n->shutdown_done)
 			ct_node_fault(n, "SHUTDOWN that nobody asked for");
-		n->through = true;
+		n->shutdown_done = true;
 		return;
 	}
 	if (ev->peer >= n->conf.max_peers || ev->priv_len > LEAT_EP_PRIV_MAX) {

@@ -32,7 +32,7 @@ every_size(void)
 		if (ct.info.source)
 			r.check |= CT_SRC;
 		r.src = p.pb;
-		one(&p.a, &p.b, &s, &r, &res);
+		send_until_received(&p.a, &p.b, &s, &r, &res);
 		CT_CHECK(res.wrong == 0 && res.ok == 1, "%" PRIu64 " B: status %d %s", s.size,
 			 res.last_status, res.text);
 		CT_EQ(res.nb_imm, s.flags != 0, "immediates");
@@ -124,7 +124,7 @@ receive_too_small(void)
 		s.size = sizes[i][0];
 		s.size_max = 0;
 		r.bufsize = sizes[i][1];
-		one(&p.a, &p.b, &s, &r, &res);
+		send_until_received(&p.a, &p.b, &s, &r, &res);
 		CT_CHECK(res.last_status == -EMSGSIZE,
 			 "a receive of %" PRIu64 " B for %" PRIu64 " B: status %d", sizes[i][1],
 			 sizes[i][0], res.last_status);
@@ -293,7 +293,7 @@ limits_work(void)
 	ct_pair_open(&p, &conf, &conf);
 	for (i = 0; i < 20; i++) {
 		s = send_of(p.pa, 1, i);
-		one(&p.a, &p.b, &s, &r, &res);
+		send_until_received(&p.a, &p.b, &s, &r, &res);
 		CT_CHECK(res.ok == 1, "%s", res.text);
 	}
 	ct_pair_close(&p);

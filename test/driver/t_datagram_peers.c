@@ -86,7 +86,7 @@ senders(void)
 	for (i = 0; i < 10; i++) {
 		r.src = i % 2 == 0 ? t.pb : t.pc;
 		s = send_of(i % 2 == 0 ? t.ab : t.ac, 1, i);
-		one(i % 2 == 0 ? &t.b : &t.c, &t.a, &s, &r, &res);
+		send_until_received(i % 2 == 0 ? &t.b : &t.c, &t.a, &s, &r, &res);
 		CT_CHECK(res.ok == 1, "%s", res.text);
 	}
 	CT_EQ(ct_disconnect(&t.a, t.pb), 0, "disconnect");
@@ -103,7 +103,7 @@ senders(void)
 	r.src = t.pc;
 	r.count = 1;
 	s = send_of(t.ac, 1, 7);
-	one(&t.c, &t.a, &s, &r, &res);
+	send_until_received(&t.c, &t.a, &s, &r, &res);
 	CT_CHECK(res.ok == 1, "%s", res.text);
 	ct_trio_close(&t);
 }
@@ -124,20 +124,20 @@ connected_twice(void)
 	ct_connect(&p.a, &p.b, p.addr, &pa2, &pb2);
 	CT_CHECK(pa2 != p.pa && pb2 != p.pb, "one id twice");
 	s = send_of(p.pa, 1, 5);
-	one(&p.a, &p.b, &s, &r, &res);
+	send_until_received(&p.a, &p.b, &s, &r, &res);
 	from = res.last_src;
 	CT_CHECK(from == p.pb || from == pb2, "src %u, expected %u or %u", from, p.pb, pb2);
 	s.peer = pa2;
-	one(&p.a, &p.b, &s, &r, &res);
+	send_until_received(&p.a, &p.b, &s, &r, &res);
 	CT_CHECK(res.last_src == p.pb || res.last_src == pb2, "src %u, expected %u or %u",
 		 res.last_src, p.pb, pb2);
 	left = from == p.pb ? pb2 : p.pb;
 	CT_EQ(ct_disconnect(&p.b, from), 0, "disconnect");
 	ct_event(&p.b, LEAT_EV_DISCONNECTED, from, NULL);
-	one(&p.a, &p.b, &s, &r, &res);
+	send_until_received(&p.a, &p.b, &s, &r, &res);
 	CT_EQ(res.last_src, left, "src when the other id is gone");
 	s = send_of(left, 1, 6);
-	one(&p.b, &p.a, &s, &r, &res);
+	send_until_received(&p.b, &p.a, &s, &r, &res);
 	ct_pair_close(&p);
 }
 

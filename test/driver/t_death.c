@@ -72,7 +72,7 @@ kill_b(struct scene *sc)
 }
 
 static void
-heard(struct scene *sc)
+expect_disconnected(struct scene *sc)
 {
 	struct leat_event ev;
 	uint64_t ms;
@@ -90,7 +90,7 @@ heard(struct scene *sc)
  * withdrawn.
  */
 static void
-back(struct scene *sc, int stream, uint8_t type)
+check_outcomes(struct scene *sc, int stream, uint8_t type)
 {
 	struct ct_result res;
 
@@ -130,7 +130,7 @@ idle(void)
 	scene_open(&sc);
 	flow_start(&sc);
 	kill_b(&sc);
-	heard(&sc);
+	expect_disconnected(&sc);
 	scene_end(&sc);
 }
 
@@ -157,8 +157,8 @@ ops_to_victim(uint8_t type, uint64_t size, uint32_t count, uint32_t delay_us)
 	ct_wait(&sc.t.a, st, 1, NULL);
 	ct_pump_us(delay_us);
 	kill_b(&sc);
-	heard(&sc);
-	back(&sc, st, type);
+	expect_disconnected(&sc);
+	check_outcomes(&sc, st, type);
 	scene_end(&sc);
 }
 
@@ -189,7 +189,7 @@ ops_of_victim(uint8_t type, uint64_t size, uint32_t count, uint32_t delay_us, bo
 	ct_pump_us(delay_us);
 	kill_b(&sc);
 	ct_freeze(&sc.t.a, false);
-	heard(&sc);
+	expect_disconnected(&sc);
 	if (rx >= 0) {
 		/*
 		 * A receive whose message was arriving may have failed; the others, for any peer,
@@ -294,7 +294,7 @@ directed_receives(void)
 	ct_wait_posted(&sc.t.a, dir, 10);
 	ct_wait_posted(&sc.t.a, any, 10);
 	kill_b(&sc);
-	heard(&sc);
+	expect_disconnected(&sc);
 	ct_wait(&sc.t.a, dir, 10, &res);
 	CT_ONLY(&res, "directed receives", -ECONNRESET);
 	CT_EQ(res.ok, 0, "directed receives with success");
@@ -348,12 +348,12 @@ any_moment(void)
 		}
 		ct_pump_us(ct_mix(ct.seed + i) % 20000);
 		kill_b(&sc);
-		heard(&sc);
-		back(&sc, tx, LEAT_OP_SEND);
+		expect_disconnected(&sc);
+		check_outcomes(&sc, tx, LEAT_OP_SEND);
 		if (rd >= 0)
-			back(&sc, rd, LEAT_OP_READ);
+			check_outcomes(&sc, rd, LEAT_OP_READ);
 		if (wr >= 0)
-			back(&sc, wr, LEAT_OP_WRITE);
+			check_outcomes(&sc, wr, LEAT_OP_WRITE);
 		ct_result(&sc.t.a, rx, &res);
 		CT_ONLY(&res, "receives", -ECONNRESET);
 		flow_end(&sc);

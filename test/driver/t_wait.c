@@ -340,7 +340,7 @@ closed(void)
 	n->frozen = false;
 	CT_EQ(ct_shutdown(&p.a, 1000000), 0, "shutdown while it is armed");
 	leat_ep_disarm(n->ep);
-	CT_UNTIL(n->through, "it is not shut down");
+	CT_UNTIL(n->shutdown_done, "it is not shut down");
 	CT_UNTIL(leat_ep_arm(n->ep) == -ESHUTDOWN, "arm: not -ESHUTDOWN");
 	leat_ep_disarm(n->ep);
 	ct_finish(&p.a);

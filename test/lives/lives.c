@@ -74,7 +74,7 @@ static bool has_directory;
 /* ---- child processes ---- */
 
 static void
-tell(int fd, int what, const char *addr)
+note_send(int fd, int what, const char *addr)
 {
 	struct note n = { .what = what };
 
@@ -84,7 +84,7 @@ tell(int fd, int what, const char *addr)
 
 /* Print how the children of this process that have ended did so. */
 static void
-tell_ends(void)
+print_exits(void)
 {
 	int status;
 	pid_t pid;
@@ -99,14 +99,14 @@ tell_ends(void)
 
 /* Receive a note. @return false: there is none yet, if it must not wait */
 static bool
-told(int fd, struct note *n, bool wait)
+note_receive(int fd, struct note *n, bool wait)
 {
 	ssize_t ret = recv(fd, n, sizeof(*n), wait ? 0 : MSG_DONTWAIT);
 
 	if (ret < 0 && errno == EAGAIN)
 		return false;
 	if (ret != sizeof(*n))
-		tell_ends();
+		print_exits();
 	CHECK(ret == sizeof(*n), "the other process is gone");
 	return true;
 }
@@ -179,16 +179,16 @@ victim(int fd, int survivor, bool listens, const char *addr, uint64_t seed)
 	static struct traffic t;
 
 	open_traffic(&t, seed);
-	tell(fd, READY, "");
+	note_send(fd, READY, "");
 	if (listens) {
 		traffic_listen(&t);
-		tell(survivor, LISTENS, t.addr);
+		note_send(survivor, LISTENS, t.addr);
 	} else {
 		(void)traffic_connect(&t, addr);
 	}
 	while (t.ups == 0 || t.received == 0)
 		traffic_turn(&t);
-	tell(fd, READY, "");
+	note_send(fd, READY, "");
 	for (;;)
 		traffic_turn(&t);
 }
@@ -206,7 +206,7 @@ bystander(int fd, const char *addr)
 	do {
 		traffic_turn(&t);
 		CHECK(t.ends == 0, "the bystander's connection ended");
-	} while (!told(fd, &n, false));
+	} while (!note_receive(fd, &n, false));
 	traffic_close(&t);
 	CHECK(leat_cleanup() == 0, "%s", leat_err_msg());
 }
@@ -237,7 +237,7 @@ survivor(int fd, uint64_t seed)
 	open_traffic(&t, seed);
 	CHECK(leat_dev_info_get(leat_ep_dev(t.ep), &info) == 0, "%s", leat_err_msg());
 	traffic_listen(&t);
-	tell(fd, READY, t.addr);
+	note_send(fd, READY, t.addr);
 	UNTIL(TRAFFIC_PATIENCE_US, traffic_turn(&t), t.ups == 1, "no bystander");
 	while (t.peer[by].state != TRAFFIC_UP)
 		by++;
@@ -248,10 +248,10 @@ survivor(int fd, uint64_t seed)
 	p = &t.peer[by];
 	fds = nb_fds();
 	shared = nb_shared();
-	tell(fd, READY, "");
+	note_send(fd, READY, "");
 	for (;;) {
 		traffic_turn(&t);
-		if (!told(fd, &n, false))
+		if (!note_receive(fd, &n, false))
 			continue;
 		if (n.what == STOP)
 			break;
@@ -274,7 +274,7 @@ survivor(int fd, uint64_t seed)
 		      "the bystander's ops stand still: %s of %" PRIu64 " B, state %u",
 		      leat_op_type_name(p->op[0].type), p->op[0].size, p->op[0].state);
 		CHECK(p->state == TRAFFIC_UP, "the bystander's connection ended");
-		tell(fd, DEAD, "");
+		note_send(fd, DEAD, "");
 	}
 	t.talks = false;
 	UNTIL(TRAFFIC_PATIENCE_US, traffic_turn(&t), nb_fds() <= fds,
@@ -297,25 +297,25 @@ watcher(int fd)
 
 	open_traffic(&t, 1);
 	traffic_listen(&t);
-	tell(fd, READY, t.addr);
+	note_send(fd, READY, t.addr);
 	UNTIL(TRAFFIC_PATIENCE_US, traffic_turn(&t), t.ups == 1 && t.received > 0, "no peer");
-	tell(fd, READY, "");
+	note_send(fd, READY, "");
 	for (;;) {
 		traffic_turn(&t);
-		if (!told(fd, &n, false))
+		if (!note_receive(fd, &n, false))
 			continue;
 		if (n.what == STOP)
 			break;
 		for (end = leat_now() + leat_us_to_cycles(STOPPED_US); leat_now() < end;)
 			traffic_turn(&t);
 		CHECK(t.ends == 0, "the connection of a stopped process ended");
-		tell(fd, DEAD, "");
-		(void)told(fd, &n, true);
+		note_send(fd, DEAD, "");
+		(void)note_receive(fd, &n, true);
 		done = t.received;
 		UNTIL(TRAFFIC_PATIENCE_US, traffic_turn(&t), t.received > done + 100,
 		      "a process that goes on is not heard");
 		CHECK(t.ends == 0, "the connection ended");
-		tell(fd, READY, "");
+		note_send(fd, READY, "");
 	}
 	traffic_close(&t);
 	CHECK(leat_cleanup() == 0, "%s", leat_err_msg());
@@ -407,14 +407,14 @@ one_victim(const struct process *s, const char *addr)
 	if (start(&v))
 		victim(v.fd, s->fd, listens, addr, rnd | 1);
 	while (stage-- > 0)
-		(void)told(v.fd, &n, true);
+		(void)note_receive(v.fd, &n, true);
 	gone.fd = v.fd;
 	CHECK(ppoll(&gone, 1, &life, NULL) == 0, "a victim ended by itself");
 	CHECK(kill(v.pid, SIGKILL) == 0 && waitpid(v.pid, NULL, 0) == v.pid, "kill: %s",
 	      strerror(errno));
 	(void)close(v.fd);
-	tell(s->fd, DEAD, "");
-	(void)told(s->fd, &n, true);
+	note_send(s->fd, DEAD, "");
+	(void)note_receive(s->fd, &n, true);
 }
 
 static void
@@ -431,19 +431,19 @@ one_survivor_after_another(uint32_t number)
 				survivor(s.fd, test_random(&random_state));
 				exit(0);
 			}
-			(void)told(s.fd, &n, true);
+			(void)note_receive(s.fd, &n, true);
 			memcpy(addr, n.addr, sizeof(addr));
 			if (start(&by)) {
 				bystander(by.fd, addr);
 				exit(0);
 			}
-			(void)told(s.fd, &n, true);
+			(void)note_receive(s.fd, &n, true);
 		}
 		one_victim(&s, addr);
 		if ((i + 1) % VICTIMS == 0 || i + 1 == number) {
-			tell(by.fd, STOP, "");
+			note_send(by.fd, STOP, "");
 			end(&by, "bystander");
-			tell(s.fd, STOP, "");
+			note_send(s.fd, STOP, "");
 			end(&s, "survivor");
 			printf("# %u killed\n", i + 1);
 			CHECK(fflush(stdout) == 0, "stdout: %s", strerror(errno));
@@ -481,30 +481,30 @@ stops(uint32_t number)
 		watcher(w.fd);
 		exit(0);
 	}
-	(void)told(w.fd, &n, true);
+	(void)note_receive(w.fd, &n, true);
 	if (start(&by)) {
 		static struct traffic t;
 
 		open_traffic(&t, 2);
 		(void)traffic_connect(&t, n.addr);
-		while (!told(by.fd, &n, false))
+		while (!note_receive(by.fd, &n, false))
 			traffic_turn(&t);
 		CHECK(t.ends == 0, "the connection of a stopped process ended");
 		traffic_close(&t);
 		exit(leat_cleanup() == 0 ? 0 : 1);
 	}
-	(void)told(w.fd, &n, true);
+	(void)note_receive(w.fd, &n, true);
 	for (i = 0; i < number; i++) {
 		CHECK(kill(by.pid, SIGSTOP) == 0, "stop: %s", strerror(errno));
-		tell(w.fd, DEAD, "");
-		(void)told(w.fd, &n, true);
+		note_send(w.fd, DEAD, "");
+		(void)note_receive(w.fd, &n, true);
 		CHECK(kill(by.pid, SIGCONT) == 0, "continue: %s", strerror(errno));
-		tell(w.fd, READY, "");
-		(void)told(w.fd, &n, true);
+		note_send(w.fd, READY, "");
+		(void)note_receive(w.fd, &n, true);
 	}
-	tell(by.fd, STOP, "");
+	note_send(by.fd, STOP, "");
 	end(&by, "the one that was stopped");
-	tell(w.fd, STOP, "");
+	note_send(w.fd, STOP, "");
 	end(&w, "the one that was not");
 }
 
@@ -520,8 +520,8 @@ server(int fd, uint32_t number)
 	traffic_listen(&t);
 	fds = nb_fds();
 	shared = nb_shared();
-	tell(fd, READY, t.addr);
-	while (!told(fd, &n, false))
+	note_send(fd, READY, t.addr);
+	while (!note_receive(fd, &n, false))
 		traffic_turn(&t);
 	UNTIL(TRAFFIC_PATIENCE_US, traffic_turn(&t), others_gone(&t, LEAT_PEER_ANY),
 	      "a connection does not end");
@@ -610,13 +610,13 @@ connects(uint32_t number, bool anew)
 		server(s.fd, number);
 		exit(0);
 	}
-	(void)told(s.fd, &n, true);
+	(void)note_receive(s.fd, &n, true);
 	if (start(&c)) {
 		client(n.addr, number, anew);
 		exit(0);
 	}
 	end(&c, "client");
-	tell(s.fd, STOP, "");
+	note_send(s.fd, STOP, "");
 	end(&s, "server");
 }
 

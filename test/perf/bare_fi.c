@@ -72,7 +72,7 @@ side_prepare(struct side *s, size_t size)
 }
 
 static inline void
-side_see_out(struct side *s)
+side_complete_all(struct side *s)
 {
 	s->inject = false;
 }

@@ -141,11 +141,11 @@ on_out(struct leat_stream_out *out, int status)
 	if (status < 0)
 		bench_die("a write failed: %d", status);
 	d->left--;
-	if (d->left >= d->end->under_way) {
+	if (d->left >= d->end->in_flight) {
 		if (leat_stream_send(d->end->s, out) < 0)
 			bench_die("%s", leat_err_msg());
 	} else {
-		d->end->under_way--;
+		d->end->in_flight--;
 	}
 }
 
@@ -155,8 +155,8 @@ outs_start(struct side *d)
 	struct end *e = d->end;
 	uint32_t i;
 
-	e->under_way = (uint32_t)RTE_MIN(d->left, (uint64_t)WINDOW);
-	for (i = 0; i < e->under_way; i++) {
+	e->in_flight = (uint32_t)RTE_MIN(d->left, (uint64_t)WINDOW);
+	for (i = 0; i < e->in_flight; i++) {
 		e->outs[i] = (struct leat_stream_out){
 			.buf = d->out, .len = d->size, .mr = e->mr, .done = on_out
 		};

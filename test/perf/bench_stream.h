@@ -27,7 +27,7 @@ struct end {
 	struct leat_stream *s;
 	struct leat_mr *mr;
 	struct leat_stream_out outs[WINDOW];
-	uint32_t under_way; /* writes in flight */
+	uint32_t in_flight; /* writes in flight */
 };
 
 /* The work of one side. */

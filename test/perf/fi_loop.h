@@ -28,7 +28,7 @@
  *     side_prepare(s, size)   begins a measurement with messages of this size
  *     side_recv(s, i)         posts receive i
  *     side_again(s, reqs, n)  posts receives that came back
- *     side_see_out(s)         sends complete from here on, injected or not
+ *     side_complete_all(s)    sends complete from here on, injected or not
  *     side_send(s, n)         sends up to n messages with requests from the end of loop.free; those
  *                             that are in flight then leave it. Returns how many were taken.
  *     side_answer(s, again, n, done)
@@ -177,7 +177,7 @@ lat_second(struct side *s, uint32_t n)
 		 * was sent.
 		 */
 		if (unlikely(i == n - 1))
-			side_see_out(s);
+			side_complete_all(s);
 		lat_send(s);
 	}
 	lat_end(s);
@@ -214,7 +214,7 @@ send_one(struct side *s, size_t size)
 	void *recvs[FI_BURST];
 
 	side_prepare(s, size);
-	side_see_out(s);
+	side_complete_all(s);
 	while (side_send(s, 1) != 1)
 		l->got += drive(s, recvs);
 	while (l->nb_free < l->window)

@@ -28,7 +28,7 @@ seldom(struct intruder *in, uint32_t of)
 static bool
 wild(struct intruder *in)
 {
-	return seldom(in, in->tame);
+	return seldom(in, in->wild_period);
 }
 
 /* ---- at random ---- */
@@ -138,10 +138,10 @@ some_word(struct intruder *in)
 		return bytes - (r >> 8) % 200;
 	case 3:
 	case 5:
-		return in->prey.addr + (r >> 8) % in->shape.nb_bytes;
+		return in->exposed.addr + (r >> 8) % in->shape.nb_bytes;
 	case 4:
 	case 6:
-		return in->prey.key;
+		return in->exposed.key;
 	default:
 		return (r >> 8) % (bytes / 8);
 	}
@@ -170,8 +170,8 @@ fill_words(struct intruder *in, struct ring_slot *slot, uint32_t kind)
 	slot->addr = rnd(in);
 	if (type < LEAT_OP_WRITE || seldom(in, 50))
 		return;
-	slot->w[0] = in->prey.key;
-	slot->addr = in->prey.addr + (seldom(in, 8) ? rnd(in) : rnd(in) % 20000 * 8);
+	slot->w[0] = in->exposed.key;
+	slot->addr = in->exposed.addr + (seldom(in, 8) ? rnd(in) : rnd(in) % 20000 * 8);
 }
 
 /* Write a message where the next one belongs, most of the time. */

@@ -78,7 +78,7 @@ on_recv(struct honest *h, const struct leat_op *op)
 	struct message m;
 
 	if (op->status != 0) {
-		CHECK(h->prey != NULL, "receive: %s", strerror(-op->status));
+		CHECK(h->exposed != NULL, "receive: %s", strerror(-op->status));
 		return;
 	}
 	CHECK(op->src < HONEST_PEERS, "a message from peer %u", op->src);
@@ -348,7 +348,7 @@ accept_peer(struct honest *h, const struct leat_event *ev)
 	if (!c->used) {
 		CHECK(h->intruder == LEAT_PEER_ANY, "a second intruder");
 		h->intruder = ev->peer;
-		id.key = h->prey_key;
+		id.key = h->exposed_key;
 	} else if (!h->datagram) {
 		CHECK(leat_mr_rkey(h->mr, h->slices + (size_t)ev->peer * HONEST_SLICE, HONEST_SLICE,
 				   &id.key) == 0,
@@ -393,7 +393,7 @@ on_event(struct honest *h, const struct leat_event *ev)
 		      "a connection that is not the intruder's ended: %s", ev->text);
 		if (ev->peer != h->intruder)
 			break;
-		h->intruders_broke += h->intruder_up && ev->status == -EPROTO;
+		h->intruders_violated += h->intruder_up && ev->status == -EPROTO;
 		h->intruder = LEAT_PEER_ANY;
 		h->intruder_up = false;
 		break;
@@ -422,7 +422,7 @@ turn(struct honest *h)
 	if (h->closing || h->other->closing)
 		return;
 	post_all(h);
-	if (h->prey != NULL)
+	if (h->exposed != NULL)
 		out_turn(h);
 }
 
@@ -470,15 +470,15 @@ open_one(struct honest *h, struct honest *other, struct leat_dev *dev, bool data
 static void
 open_prey(struct honest *h)
 {
-	h->prey = bytes(2 * FENCE + HONEST_SLICE);
-	memset(h->prey, FENCE_BYTE, 2 * FENCE + HONEST_SLICE);
+	h->exposed = bytes(2 * FENCE + HONEST_SLICE);
+	memset(h->exposed, FENCE_BYTE, 2 * FENCE + HONEST_SLICE);
 	if (h->datagram)
 		return;
-	h->prey_mr = leat_mr_register(h->ep, h->prey + FENCE, HONEST_SLICE,
-				      LEAT_MR_REMOTE_READ | LEAT_MR_REMOTE_WRITE |
-					      LEAT_MR_REMOTE_ATOMIC);
-	CHECK(h->prey_mr != NULL &&
-		      leat_mr_rkey(h->prey_mr, h->prey + FENCE, HONEST_SLICE, &h->prey_key) == 0,
+	h->exposed_mr = leat_mr_register(h->ep, h->exposed + FENCE, HONEST_SLICE,
+					 LEAT_MR_REMOTE_READ | LEAT_MR_REMOTE_WRITE |
+						 LEAT_MR_REMOTE_ATOMIC);
+	CHECK(h->exposed_mr != NULL && leat_mr_rkey(h->exposed_mr, h->exposed + FENCE, HONEST_SLICE,
+						    &h->exposed_key) == 0,
 	      "region: %s", leat_err_msg());
 }
 
@@ -488,7 +488,8 @@ check_fences(const struct honest *h)
 	size_t i;
 
 	for (i = 0; i < FENCE; i++)
-		CHECK(h->prey[i] == FENCE_BYTE && h->prey[FENCE + HONEST_SLICE + i] == FENCE_BYTE,
+		CHECK(h->exposed[i] == FENCE_BYTE &&
+			      h->exposed[FENCE + HONEST_SLICE + i] == FENCE_BYTE,
 		      "memory beside the region was written");
 }
 
@@ -577,7 +578,7 @@ honest_check(struct honest *victim, struct honest *bystander)
 void
 honest_connect(struct honest *victim, const char *addr)
 {
-	const struct honest_id id = { .magic = MAGIC, .key = victim->prey_key };
+	const struct honest_id id = { .magic = MAGIC, .key = victim->exposed_key };
 	const struct leat_conn_params params = { .priv = &id, .priv_len = sizeof(id) };
 	int peer = leat_ep_connect(victim->ep, addr, &params);
 
@@ -607,7 +608,7 @@ free_one(struct honest *h)
 			free(h->conn[i].buf[k]);
 	}
 	free(h->slices);
-	free(h->prey);
+	free(h->exposed);
 }
 
 void
@@ -627,8 +628,8 @@ honest_close(struct honest *victim, struct honest *bystander)
 	for (i = 0; i < RTE_DIM(both); i++) {
 		if (both[i]->mr != NULL)
 			CHECK(leat_mr_deregister(both[i]->mr) == 0, "%s", leat_err_msg());
-		if (both[i]->prey_mr != NULL)
-			CHECK(leat_mr_deregister(both[i]->prey_mr) == 0, "%s", leat_err_msg());
+		if (both[i]->exposed_mr != NULL)
+			CHECK(leat_mr_deregister(both[i]->exposed_mr) == 0, "%s", leat_err_msg());
 		UNTIL(TRAFFIC_PATIENCE_US, turn(both[i]), leat_ep_destroy(both[i]->ep) == 0,
 		      "destroy: %s", leat_err_msg());
 		free_one(both[i]);

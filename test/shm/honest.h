@@ -66,12 +66,12 @@ struct honest {
 	uint16_t intruder; /* LEAT_PEER_ANY: none */
 	bool intruder_up;
 	/* intruders that connected; those that broke the rules */
-	uint32_t intruders, intruders_broke;
+	uint32_t intruders, intruders_violated;
 	struct leat_op out[8]; /* ops to the intruder, and receives for it alone */
 	uint8_t *out_buf[8];
-	uint8_t *prey; /* memory that the intruder may read and write */
-	struct leat_mr *prey_mr;
-	struct leat_rkey prey_key;
+	uint8_t *exposed; /* memory that the intruder may read and write */
+	struct leat_mr *exposed_mr;
+	struct leat_rkey exposed_key;
 	char addr[LEAT_ADDR_MAX];
 };
 

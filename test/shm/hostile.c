@@ -133,7 +133,7 @@ play(struct leat_dev *dev, const char *dir, uint64_t rounds)
 	}
 	intruder_close(&intruder);
 	printf("# %" PRIu64 " rounds, %u intruders, %u of them broke the rules\n", n,
-	       victim.intruders, victim.intruders_broke);
+	       victim.intruders, victim.intruders_violated);
 	honest_close(&victim, &bystander);
 }
 

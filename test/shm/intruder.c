@@ -258,7 +258,7 @@ map_theirs(struct intruder *in, const struct leat_exchange_event *ev)
 	ring_lane_place(&in->rx, &in->theirs.shape, in->their_lane.mem, in->their_own.mem, false);
 	if (ev->priv_len == sizeof(id)) {
 		memcpy(&id, ev->priv, sizeof(id));
-		in->prey = id.key;
+		in->exposed = id.key;
 	}
 }
 
@@ -345,7 +345,7 @@ intruder_begin(struct intruder *in, const char *addr, bool listens, enum intrude
 	in->hello = hello;
 	in->shares = hello == INTRUDER_WELL_FORMED && !in->datagram &&
 		     (test_random(&in->random) & 1) != 0;
-	in->tame = tames[test_random(&in->random) % RTE_DIM(tames)];
+	in->wild_period = tames[test_random(&in->random) % RTE_DIM(tames)];
 	random_shape(in);
 	if (!listens)
 		tell(in, addr, 0, hello);

@@ -67,13 +67,13 @@ struct intruder {
 	struct shm_hello theirs;
 	struct shm_memory their_lane, their_own, their_word, their_board;
 	struct ring_lane rx;
-	struct leat_rkey prey;
+	struct leat_rkey exposed;
 	/* Positions at which an honest peer would write next. */
 	uint64_t nr, put, ack;
 	uint32_t place;
 	/* heads of slots that were acked; of the slot that was let go on */
 	uint64_t acked[INTRUDER_ACKED], going;
-	uint32_t tame;			   /* one of so many writes is wild */
+	uint32_t wild_period;		   /* one of so many writes is wild */
 	char addr[LEAT_EXCHANGE_ADDR_MAX]; /* where the intruder listens */
 	char why[LEAT_EXCHANGE_TEXT_MAX];  /* why its last connection ended */
 };

@@ -9,8 +9,7 @@
  * After each kill
  *
  *     - the victim's end is reported within a few turns, and every op to it is back, once
- *     - messages of the victim, and to it, are whole, in order, and none comes twice; those
- *       that were published before the kill arrive
+ *     - messages of and to the victim are whole, in order, and come once; published ones arrive
  *     - the bystander's connection goes on
  *     - descriptors, mappings of shared memory and the directory are as before
  *
@@ -292,7 +291,7 @@ step(pid_t pid, const struct steps_scenario *sc, unsigned int k)
 
 /* The victim is dead: its connection must end soon, and all ops to it come back. */
 static void
-part(const struct steps_scenario *sc)
+wait_parted(const struct steps_scenario *sc)
 {
 	unsigned int turns;
 
@@ -312,7 +311,7 @@ part(const struct steps_scenario *sc)
 }
 
 static void
-spoil(void)
+inject_fault(void)
 {
 	void *mem;
 	int fd;
@@ -338,17 +337,17 @@ spoil(void)
 
 /* Check the survivor after the victim's end. @return whether the victim's action took effect */
 static bool
-survive(const struct steps_scenario *sc, const struct steps_left *before)
+check_after(const struct steps_scenario *sc, const struct steps_left *before)
 {
 	/* Deregister before a killed victim's end is reported, or after. */
 	const bool early = nb_kills++ % 4 != 3;
 
 	if (early && living.mr != NULL && steps_share_direct(sc))
 		nb_busy += steps_share_deregister(&living);
-	part(sc);
+	wait_parted(sc);
 	if (living.mr != NULL && steps_share_direct(sc))
 		nb_busy += steps_share_deregister(&living);
-	spoil();
+	inject_fault();
 	steps_bystander_moves(&living, MESSAGES_AFTER);
 	if ((sc->call == STEPS_LISTEN || sc->call == STEPS_ACCEPT) && fault != FAULT_NAME)
 		take_over_name();
@@ -385,7 +384,7 @@ kill_after(const struct steps_scenario *sc, unsigned int k, const struct steps_l
 		      "a sleeper is not woken by the death of a peer");
 		steps_wake(&living);
 	}
-	return survive(sc, before);
+	return check_after(sc, before);
 }
 
 /* The survivor takes back the memory that the victim reaches while that stands still. */
@@ -404,7 +403,7 @@ take_after(const struct steps_scenario *sc, unsigned int k, bool region,
 	STEPS_UNTIL(steps_turn(&living, true), steps_share_turn(&living),
 		    "the memory that a stopped victim reached does not come back");
 	stepper_kill(pid);
-	(void)survive(sc, before);
+	(void)check_after(sc, before);
 	living.memory[STEPS_DATA] ^= fault == FAULT_LATE;
 	steps_share_taken(&living);
 }
@@ -429,7 +428,8 @@ stop_after(const struct steps_scenario *sc, unsigned int k, const struct steps_l
 	if (living.asleep)
 		steps_wake(&living);
 	stepper_kill(pid);
-	CHECK(survive(sc, before), "lost: a victim that was stopped is through, without effect");
+	CHECK(check_after(sc, before),
+	      "lost: a victim that was stopped is through, without effect");
 }
 
 /* Note the steps of a victim that runs to its second mark. */
@@ -456,7 +456,7 @@ record(const struct steps_scenario *sc, const struct steps_left *before)
 	if (living.asleep)
 		steps_wake(&living);
 	stepper_kill(pid);
-	CHECK(survive(sc, before), "lost: the victim is through, without effect");
+	CHECK(check_after(sc, before), "lost: the victim is through, without effect");
 }
 
 struct tally {

@@ -140,7 +140,7 @@ neighbour_start(void)
 static int
 neighbour_end(void)
 {
-	int ret = neighbour.broken || neighbour.gone ? -1 : talk(&neighbour_talk, PATIENCE_MS);
+	int ret = neighbour.broken || neighbour.closed ? -1 : talk(&neighbour_talk, PATIENCE_MS);
 
 	return ret == 0 ? 0 : give_up(&neighbour, "the neighbour's connection has ended");
 }

@@ -398,7 +398,7 @@ on_completion(struct conn *c, const struct ibv_wc *wc)
 	if (wc->status != IBV_WC_SUCCESS) {
 		if (c->wc_status == IBV_WC_SUCCESS)
 			c->wc_status = wc->status;
-		c->gone = true;
+		c->closed = true;
 		return 0;
 	}
 	if ((wc->wr_id & WR_RECV) == 0)
@@ -428,8 +428,8 @@ on_cm(struct conn *c)
 	if (type == RDMA_CM_EVENT_ESTABLISHED) {
 		c->up = true;
 	} else if (type == RDMA_CM_EVENT_DISCONNECTED) {
-		c->told = true;
-		c->gone = true;
+		c->peer_closed = true;
+		c->closed = true;
 		(void)rdma_disconnect(c->id);
 	}
 	return 1;
@@ -465,7 +465,7 @@ conn_step(struct conn *c, int timeout_ms)
 	void *arg;
 	int n;
 
-	if (c->broken || c->gone)
+	if (c->broken || c->closed)
 		return -1;
 	n = drain(c);
 	if (n == 0)
@@ -479,7 +479,7 @@ conn_step(struct conn *c, int timeout_ms)
 	/* Handle completions before the disconnect that followed them. */
 	if (drain(c) < 0)
 		return -1;
-	return c->broken || c->gone ? -1 : 0;
+	return c->broken || c->closed ? -1 : 0;
 }
 
 bool
@@ -644,7 +644,7 @@ conn_accept(struct conn *c, const struct conn_conf *conf, struct rdma_cm_id *id)
 void
 conn_close(struct conn *c)
 {
-	if (c->up && !c->told)
+	if (c->up && !c->peer_closed)
 		(void)rdma_disconnect(c->id);
 	if (c->id != NULL && c->id->qp != NULL)
 		rdma_destroy_qp(c->id);

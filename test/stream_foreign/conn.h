@@ -61,8 +61,8 @@ struct conn {
 	struct ibv_cq *cq;
 	bool accepted;		      /* by a server; else the connection is a client's */
 	bool up;		      /* connected */
-	bool gone;		      /* disconnected, or the queue pair has failed */
-	bool told;		      /* the peer disconnected, in order or not */
+	bool closed;		      /* disconnected, or the queue pair has failed */
+	bool peer_closed;	      /* the peer disconnected, in order or not */
 	bool broken;		      /* the peer broke a rule, or a call failed here */
 	char why[160];		      /* why the connection is broken */
 	enum ibv_wc_status wc_status; /* status of the first work request that failed */

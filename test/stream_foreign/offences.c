@@ -105,7 +105,7 @@ flood(struct conn *c, const uint8_t *msg)
 {
 	unsigned int i;
 
-	for (i = 0; i < FLOOD && !c->gone; i++) {
+	for (i = 0; i < FLOOD && !c->closed; i++) {
 		while (!conn_idle_slot(c)) {
 			if (conn_step(c, 50) != 0)
 				return c->broken ? -1 : 0;
@@ -291,10 +291,10 @@ wrong(const struct offence *o, const struct conn *c)
 {
 	if (c->broken)
 		return c->why;
-	if (o->outcome == ENDS && !c->gone)
+	if (o->outcome == ENDS && !c->closed)
 		return "the connection goes on";
 	/* A client may leave when it gets other bytes than it expects. */
-	if (o->outcome == STAYS && c->gone && !c->accepted)
+	if (o->outcome == STAYS && c->closed && !c->accepted)
 		return "the connection has ended";
 	if (o->status != IBV_WC_SUCCESS && c->wc_status != o->status)
 		return "the work request had another status";
@@ -308,12 +308,12 @@ offence_run(const struct offence *o, struct conn *c, bool (*beside)(void *arg), 
 	const char *what;
 	bool enough = false;
 
-	if (o->commit != NULL && o->commit(c) != 0 && !c->gone && !c->broken)
+	if (o->commit != NULL && o->commit(c) != 0 && !c->closed && !c->broken)
 		return -1;
 	do {
 		enough = beside(arg);
 		(void)conn_step(c, 1);
-	} while (!c->gone && !c->broken && now_ms() < end && (o->outcome == ENDS || !enough));
+	} while (!c->closed && !c->broken && now_ms() < end && (o->outcome == ENDS || !enough));
 	what = wrong(o, c);
 	if (what == NULL)
 		return 0;

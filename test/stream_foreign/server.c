@@ -120,7 +120,7 @@ echo(struct peer *p)
 	struct conn *c = &p->c;
 	uint32_t n = conn_room(c);
 
-	if (c->gone || !conn_idle_slot(c) || paused(p))
+	if (c->closed || !conn_idle_slot(c) || paused(p))
 		return 0;
 	if (n > read_max)
 		n = read_max;
@@ -156,7 +156,7 @@ peer_turn(struct peer *p)
 	bool was_up = c->up;
 	uint32_t n;
 
-	if (conn_step(c, 0) != 0 && (c->broken || conn_readable(c) == 0 || c->gone)) {
+	if (conn_step(c, 0) != 0 && (c->broken || conn_readable(c) == 0 || c->closed)) {
 		end_peer(p, c->broken ? c->why : NULL);
 		return true;
 	}

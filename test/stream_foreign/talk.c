@@ -25,7 +25,7 @@ turn_write(struct talk *t)
 	struct conn *c = t->c;
 	uint64_t len;
 
-	if (c->tx_total == t->total || conn_room(c) == 0 || !conn_idle_slot(c) || c->gone)
+	if (c->tx_total == t->total || conn_room(c) == 0 || !conn_idle_slot(c) || c->closed)
 		return 0;
 	if (t->left == 0) {
 		if (t->in_turn && c->rx_total < c->tx_total)
