@@ -392,9 +392,7 @@ static void
 one_victim(const struct process *s, const char *addr)
 {
 	uint64_t rnd = test_random(&random_state);
-	/*
-	 * The victim is killed this long after it: 0 was forked, 1 has its device, 2 exchanges ops.
-	 */
+	/* Stage from which its life is timed: 0 was forked, 1 has its device, 2 exchanges ops. */
 	static const uint8_t stages[8] = { 0, 1, 1, 1, 2, 2, 2, 2 };
 	unsigned int stage = stages[(rnd >> 1) % 8];
 	uint64_t us = (rnd >> 8) % (stage == 0 ? START_US : LIFE_US);

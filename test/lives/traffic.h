@@ -69,7 +69,7 @@ struct traffic {
 	struct leat_op recv[TRAFFIC_RECVS];
 	char addr[LEAT_ADDR_MAX]; /* where it listens, or empty */
 	bool talks;		  /* keeps ops in flight */
-	/* keep only one op in flight with this peer; LEAT_PEER_ANY: with none */
+	/* peer with only one op in flight; LEAT_PEER_ANY: there is none */
 	uint16_t light;
 	uint64_t light_max; /* bytes of that op, at most */
 	bool closing, shut;

@@ -94,7 +94,7 @@ on_recv(struct honest *h, const struct leat_op *op)
 	CHECK((c->seen >> (m.nr - c->next) & 1) == 0, "message %" PRIu64 " comes twice", m.nr);
 	check_bytes(op->buf, sizeof(m), op->len, m.nr, "message");
 	c->seen |= UINT64_C(1) << (m.nr - c->next);
-	/* A datagram may be lost: those before the newest one do not count as missing. */
+	/* A datagram may be lost: those before this one will not come any more. */
 	while ((c->seen & 1) != 0 || (h->datagram && c->seen != 0)) {
 		c->seen >>= 1;
 		c->next++;
