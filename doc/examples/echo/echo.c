@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A server that sends back what it gets, and a client that looks whether it does.
+ * An echo server, which sends every message back, and a client that compares the echoes.
  *
- *	make && ./echo				both, on two lcores, or on one (-l 0)
+ *	make && ./echo				both sides, on two lcores or on one (-l 0)
  *	./echo --vdev=fabric_ofi0,provider=tcp -- server 127.0.0.1:7471
  *	./echo --vdev=fabric_ofi0,provider=tcp -- client 127.0.0.1:7471 10000 64
  *
  *     server                                 client
  *       accept ------------> session           dial
- *       accept               recv <----------- send      messages of a length, so many
- *       ...                  send -----------> recv      the same bytes?
+ *       accept               recv <----------- send      COUNT messages of SIZE bytes
+ *       ...                  send -----------> recv      compare with what was sent
  *                            close             close
  *
- * Each connection of the server is a task. Ctrl-C cancels them: their recv comes back, and what
- * they have sent goes out before the program ends.
+ * The server runs a task per connection. Ctrl-C cancels these tasks: leat_msg_task_recv() returns
+ * an error, and messages that the task has sent go out before the program ends.
  */
 
 #include <errno.h>
@@ -38,7 +38,7 @@ static struct leat_app app;
 static const char *role = "both", *addr = "127.0.0.1:7471";
 static unsigned long count = 1000, size = 64;
 
-/* A task for each connection. */
+/* Echo the messages of one connection: a task per connection. */
 static int
 session(void *arg)
 {
@@ -49,7 +49,7 @@ session(void *arg)
 	while (buf != NULL && (n = leat_msg_task_recv(c, buf, SIZE_MAX_B)) >= 0)
 		if (leat_msg_task_send(c, buf, (size_t)n) < 0)
 			break;
-	/* The client has closed, or died, or this program stops: leat_err_msg() says it. */
+	/* The client closed or died, or this program stops: leat_err_msg() says which. */
 	(void)leat_msg_task_close(c, CLOSE_US);
 	free(buf);
 	return n;
@@ -70,7 +70,7 @@ serve(void *arg)
 	return -rte_errno;
 }
 
-/* One message there and back. */
+/* Send one message and compare its echo. */
 static int
 ask(struct leat_msg_conn *c, uint8_t *out, uint8_t *in)
 {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A hedged request with a deadline: ask one replica, ask a second one when the first takes long or
- * has failed, take the first answer, and give up after a while.
+ * A hedged request with a deadline. Ask one replica. When it is slow or fails, ask a second replica
+ * as well. Take the first answer, and give up at the deadline.
  *
  *	make && ./hedge
  *	./hedge --vdev=fabric_ofi0,provider=tcp
  *
  *     time     0       HEDGE_US                       LIMIT_US
  *     first    |--- ask ------------ cancelled
- *     second           |--- ask ---- answer: it is the winner
+ *     second           |--- ask ---- answer: the second replica wins
  *
- * ask() is a function like others: there is no word of the race in it, nor of the deadline. A
- * cancel ends what it waits for. (Casts from void * are here so that this is C++, too.)
+ * ask() is an ordinary function and knows neither the race nor the deadline: a cancel ends the send
+ * or receive that it waits for. (The casts from void * let this file compile as C++, too.)
  */
 
 #include <errno.h>
@@ -30,11 +30,11 @@
 #define LIMIT_US 100000
 #define DIAL_US 1000000
 
-/* Both run in this program, and the first is slow now and then. */
+/* A server. Both replicas run in this program; the first one is slow now and then. */
 struct replica {
-	unsigned int slow_us; /* takes so long for one request in eight */
+	unsigned int slow_us; /* extra delay of one request in eight, us */
 	struct leat_msg_net *net;
-	struct leat_msg_conn *conn; /* the client's */
+	struct leat_msg_conn *conn; /* the client's connection to it */
 };
 
 struct request {
@@ -45,7 +45,10 @@ struct request {
 
 static struct replica replicas[] = { { 10000, NULL, NULL }, { 0, NULL, NULL } };
 
-/* An answer to an earlier request, which was given up, may still come: drop it. */
+/*
+ * Send a request to a replica and wait for its answer. Answers to earlier requests, which were
+ * cancelled, may still arrive: they are dropped.
+ */
 static int
 ask(void *arg)
 {
@@ -57,7 +60,7 @@ ask(void *arg)
 	return ret;
 }
 
-/* The number of the replica that answered. */
+/* Ask both replicas. Returns the index of the replica that answered, or a negative errno. */
 static int
 hedged(uint64_t id)
 {
@@ -70,7 +73,7 @@ hedged(uint64_t id)
 	return leat_task_within(LIMIT_US, leat_task_race(asks, 2));
 }
 
-/* Serves its one client, until the stop of the program cancels it. */
+/* Serve the replica's one client until the program stops, which cancels this task. */
 static int
 serve(void *arg)
 {
@@ -106,7 +109,7 @@ replica_start(struct replica *self, struct leat_msg_net *client)
 	return ret == 0 ? leat_msg_task_dial(client, address, DIAL_US, &self->conn) : ret;
 }
 
-/* What was opened here is closed when the reactor stops. */
+/* Run the requests. The nets opened here are closed when the reactor stops. */
 static int
 start(void *arg)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A complete leat program of callbacks: a client sends hellos, a server prints them.
+ * A complete leat program with callbacks: a client sends hellos, and a server prints them.
  *
  *	make && ./callbacks		both on the ring device
  *	./callbacks -l 0		both on one lcore
@@ -12,11 +12,12 @@
  *         listens       <---- connects --------
  *         accepts       -----------------------> connected: posts HELLOS sends
  *         RECVs return  <---- messages --------- SENDs return
- *         all there: stops the program
+ *         last RECV: stops the program
  *
- * leat_app_run() starts everything, calls start() on each lcore, and ends in order. Everything of
- * an endpoint happens on the thread of its reactor: the server asks the client's by message to
- * begin. (Casts from void * are here so that this is C++, too.)
+ * leat_app_run() starts EAL and the reactors, calls start() on each lcore, and shuts everything
+ * down in order. An endpoint is used only on the thread of its reactor. Therefore the lcore that
+ * finishes set-up last does not connect the client itself: it sends the client's reactor a message
+ * that does. (The casts from void * let this file compile as C++, too.)
  */
 
 #include <errno.h>
@@ -33,7 +34,7 @@
 #define SIZE 64
 #define STOP_US 1000000
 
-/* One side of the conversation. Its ops and buffers live as long as its endpoint. */
+/* The server or the client. The ops and buffers of a side live as long as its endpoint. */
 struct side {
 	struct leat_reactor *reactor;
 	struct leat_ep *ep;
@@ -48,7 +49,7 @@ static struct side server, client;
 static char address[LEAT_ADDR_MAX]; /* written by the server before it asks the client to begin */
 static unsigned int arrived;
 
-/* Say what went wrong, and end in order. Either side may come here. */
+/* Report an error and stop the program in order. Both lcores call this. */
 static void
 give_up(const char *what, const char *why)
 {
@@ -57,9 +58,11 @@ give_up(const char *what, const char *why)
 }
 
 /*
- * A poller that lives until all ops are posted. From post until poll returns it, an op and its
- * buffer are the device's. Full means that post takes fewer, at once: the others are for the next
- * turn.
+ * Post the ops that are not posted yet: a poller, which removes itself when all are posted.
+ *
+ * leat_ep_post() never waits: when the device is full it accepts fewer ops than it was given, and
+ * this poller posts the others in the next turn of the reactor. From post until poll returns an op,
+ * the op and its buffer belong to the device.
  */
 static int
 post_rest(void *arg, uint64_t now)
@@ -78,7 +81,7 @@ post_rest(void *arg, uint64_t now)
 	return n;
 }
 
-/* One op per buffer. */
+/* Fill in one op per buffer, and add the poller that posts them. */
 static void
 post_all(struct side *s, enum leat_op_type type, uint16_t peer)
 {
@@ -98,7 +101,7 @@ post_all(struct side *s, enum leat_op_type type, uint16_t peer)
 		give_up("post", leat_err_msg());
 }
 
-/* Ops that came back: up to LEAT_EP_BURST in one call, in the order in which they were posted. */
+/* Handle ops that poll returned: up to LEAT_EP_BURST per call, in the order of posting. */
 static void
 on_ops(void *arg, struct leat_ep *ep, struct leat_op **ops, uint16_t n, uint64_t now)
 {
@@ -107,7 +110,7 @@ on_ops(void *arg, struct leat_ep *ep, struct leat_op **ops, uint16_t n, uint64_t
 
 	(void)now;
 	for (i = 0; i < n; i++) {
-		/* The reactor stops: what had not ended was cancelled, or lost its peer. */
+		/* While the reactor stops, ops in flight are cancelled or lose their peer. */
 		if (ops[i]->status < 0 && leat_reactor_state(s->reactor) == LEAT_REACTOR_STOPPING)
 			continue;
 		if (ops[i]->status < 0) {
@@ -116,7 +119,7 @@ on_ops(void *arg, struct leat_ep *ep, struct leat_op **ops, uint16_t n, uint64_t
 		}
 		if (s != &server)
 			continue;
-		/* What comes from a peer is not to be trusted: it may lack its end. */
+		/* Do not trust a peer's bytes: the text may lack its terminating zero. */
 		printf("%.*s\n", (int)ops[i]->len, (const char *)ops[i]->buf);
 		if (++arrived == HELLOS)
 			leat_app_stop(LEAT_APP_OK);
@@ -146,7 +149,7 @@ on_event(void *arg, struct leat_ep *ep, const struct leat_event *ev)
 	}
 }
 
-/* A message to the client's reactor. */
+/* Connect the client. Runs on the client's reactor, called by message. */
 static void
 client_begin(void *arg)
 {
@@ -155,7 +158,7 @@ client_begin(void *arg)
 	(void)arg;
 	for (i = 0; i < HELLOS; i++)
 		snprintf(client.buf[i], SIZE, "hello %u from lcore %u", i + 1, rte_lcore_id());
-	/* Never blocks: the outcome is an event. */
+	/* Connecting never blocks: the outcome is LEAT_EV_CONNECTED or LEAT_EV_CONNECT_FAILED. */
 	if (leat_ep_connect(client.ep, address, NULL) < 0)
 		give_up("connect", leat_err_msg());
 }
@@ -166,7 +169,7 @@ device(void)
 	return leat_dev_get(leat_dev_count() - 1);
 }
 
-/* An endpoint of the last device, as nets take it, polled by this lcore's reactor. */
+/* Open an endpoint of the last device (the default of nets, too) on this lcore's reactor. */
 static int
 side_open(struct side *s, const char *name)
 {
@@ -178,7 +181,7 @@ side_open(struct side *s, const char *name)
 	s->ep = leat_ep_create(device(), &conf);
 	if (s->ep == NULL)
 		return -rte_errno;
-	/* Many devices reach registered memory only. */
+	/* Many devices can access only memory that is registered with them. */
 	s->mr = leat_mr_register(s->ep, s->buf, sizeof(s->buf), LEAT_MR_LOCAL);
 	if (s->mr == NULL || leat_reactor_ep_add(s->reactor, s->ep, on_ops, on_event, s) == NULL)
 		return -rte_errno;
@@ -190,7 +193,7 @@ side_close(struct side *s)
 {
 	if (s->mr != NULL && leat_mr_deregister(s->mr) < 0)
 		fprintf(stderr, "callbacks: %s\n", leat_err_msg());
-	/* The reactor has shut it down; close also sees to one that never ran. */
+	/* The reactor has shut the endpoint down; if the reactor never ran, close does it. */
 	if (s->ep != NULL && leat_ep_close(s->ep, STOP_US, NULL, NULL) < 0)
 		fprintf(stderr, "callbacks: close: ops had to be aborted\n");
 }
@@ -202,15 +205,15 @@ server_begin(void)
 
 	if (ret < 0)
 		return ret;
-	/* Posted in the next turn, before the client is connected. Port 0: any that is free. */
+	/* Receives are posted in the next turn, before the client connects. */
 	post_all(&server, LEAT_OP_RECV, LEAT_PEER_ANY);
-	ret = leat_ep_listen(server.ep, "127.0.0.1:0");
+	ret = leat_ep_listen(server.ep, "127.0.0.1:0"); /* port 0: any free port */
 	if (ret == 0)
 		ret = leat_ep_listen_addr(server.ep, address, sizeof(address));
 	return ret;
 }
 
-/* On each lcore: the server on the first, the client on the last of two. */
+/* Start this lcore's part: the server on the first lcore, the client on the second, if any. */
 static int
 start(void *arg)
 {
@@ -227,10 +230,10 @@ start(void *arg)
 		ret = server_begin();
 	if (ret < 0 || self > last)
 		return ret;
-	/* The last one that is through says it to the client. */
+	/* The lcore that is ready last asks the client's reactor to connect. */
 	if (__atomic_add_fetch(&open, 1, __ATOMIC_ACQ_REL) == last + 1)
 		ret = leat_reactor_call(leat_app_reactor(last), client_begin, NULL);
-	return ret < 0 ? ret : LEAT_APP_STAY; /* on by callbacks, until the program is stopped */
+	return ret < 0 ? ret : LEAT_APP_STAY; /* callbacks go on until leat_app_stop() */
 }
 
 static void

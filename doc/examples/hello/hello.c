@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A request and its answer, between two lcores, two tasks of one, or processes on any device:
+/* A request and its answer: between two lcores, two tasks of one lcore, or two processes:
  *	./hello -l 0 --vdev=fabric_ofi0,provider=tcp -- server 127.0.0.1:7471	(or client) */
 #include <leat_app.h>
 #include <leat_msg_task.h>
@@ -9,9 +9,9 @@
 static struct leat_app app;
 static const char *role = "", *addr = "127.0.0.1:7471";
 static int
-talk(void *serves) /* a task of a side; NULL: of the client, which tries for 5 s */
+talk(void *serves) /* task of the server; NULL: of the client, which dials for up to 5 s */
 {
-	struct leat_msg_net *net = leat_msg_net_open(NULL); /* the program's stop closes it */
+	struct leat_msg_net *net = leat_msg_net_open(NULL); /* closed when the program stops */
 	struct leat_msg_conn *c;
 	char text[64] = "";
 	if (net == NULL ||
@@ -24,7 +24,7 @@ talk(void *serves) /* a task of a side; NULL: of the client, which tries for 5 s
 	return leat_msg_task_close(c, 1000000);
 }
 static int
-start(void *arg) /* on each lcore: the server on the first; the client on the second, if there is */
+start(void *arg) /* on each lcore: server on the first, client on the second (or also the first) */
 {
 	const int self = leat_app_index(), last = *role == '\0' && leat_app_count() > 1;
 	(void)arg;

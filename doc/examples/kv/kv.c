@@ -3,17 +3,20 @@
 /*
  * A key-value service and its load generator.
  *
- *	make && ./kv -- both 127.0.0.1:7471 16 5		on two lcores, or on one (-l 0)
+ *	make && ./kv -- both 127.0.0.1:7471 16 5		on two lcores or on one (-l 0)
  *	./kv --vdev=fabric_ofi0,provider=tcp -- server 127.0.0.1:7471
  *	./kv --vdev=fabric_ofi0,provider=tcp -- client 127.0.0.1:7471 16 0 100
  *
- * The numbers: requests in flight; seconds, 0: until Ctrl-C; deadline of a request in ms. A server
- * may be stopped and started again.
- *     server   accept --> a session for each connection: recv, look into the table, send
- *     client   dial --> workers, each with one request in flight: send, wait for its event
- *                       receiver: gives each answer to its worker; its end ends all
- * A worker owns its keys, so it knows what a get may return: a version that it wrote, not older
- * than the last one that was acknowledged. A server that was started again has lost all of them.
+ * The numbers are: requests in flight; seconds to run (0: until Ctrl-C); deadline of a request, ms.
+ * The server may be stopped and restarted while the client runs.
+ *
+ *     server   accept --> a session per connection: recv, look up the table, send
+ *     client   dial --> workers, each with one request in flight: send, wait for an event
+ *                       receiver: hands each answer to its worker, and ends the workers when the
+ *                       connection ends
+ *
+ * Each worker owns its keys, so it knows which versions a get may return: those that it wrote, from
+ * the last acknowledged one on. A restarted server has lost all keys.
  */
 
 #include <errno.h>
@@ -29,34 +32,34 @@
 #define VALUE_MAX 128
 #define ENTRIES (1U << 16)
 #define WORKERS_MAX 256
-#define KEYS 64 /* of a worker */
+#define KEYS 64 /* per worker */
 #define SECOND_US 1000000
 
 /*
- * The protocol. A request is one message, its answer another one with the same id; answers may come
- * in any order. Numbers are in host order: both sides are of one kind.
+ * The protocol: a request is one message, and its answer is one message with the same id. Answers
+ * may come in any order. Numbers are in host byte order: both sides must have the same.
  */
 struct kv_message {
 	uint64_t id, key;
-	uint64_t version; /* of the value; a put that is older than what is there changes nothing */
-	uint32_t put;	  /* request: else a get */
+	uint64_t version; /* of the value; a put older than the entry is ignored */
+	uint32_t put;	  /* request: 1: put, 0: get */
 	int32_t status;	  /* answer: 0 or a negative errno */
 	uint8_t value[VALUE_MAX];
 };
 #define HEAD offsetof(struct kv_message, value)
 
 static const char *addr;
-static char role; /* server, client, both: the first letter */
+static char role; /* first letter of server, client or both */
 static unsigned long in_flight = 16, seconds = 5, deadline_ms = 1000;
 static struct leat_app app;
 
-static struct entry {	       /* of the server */
-	struct kv_message put; /* version 0: free */
-	size_t len;
+static struct entry {	       /* the server's table */
+	struct kv_message put; /* the newest put; version 0: a free entry */
+	size_t len;	       /* of its value, bytes */
 } table[ENTRIES];
 static unsigned long long requests;
 
-/* The entry of a key, or a free one for it; NULL: the table is full. */
+/* Find the entry of a key, or a free entry for it. Returns NULL when the table is full. */
 static struct entry *
 find(uint64_t key)
 {
@@ -68,7 +71,10 @@ find(uint64_t key)
 	return NULL;
 }
 
-/* Makes the answer out of a request with a value of len bytes. @return length of its value */
+/*
+ * Execute a request, whose value is len bytes, and turn it into its answer. Returns the length of
+ * the answer's value.
+ */
 static size_t
 answer(struct kv_message *m, size_t len)
 {
@@ -90,7 +96,7 @@ answer(struct kv_message *m, size_t len)
 	return 0;
 }
 
-/* A task for each connection. */
+/* Serve one connection: a task per connection. */
 static int
 serve_conn(void *arg)
 {
@@ -98,7 +104,7 @@ serve_conn(void *arg)
 	struct kv_message m;
 	int n, ret = 0;
 
-	/* A message that is no request ends the connection. */
+	/* A message too short to be a request ends the connection. */
 	while (ret == 0 && (n = leat_msg_task_recv(c, &m, sizeof(m))) >= (int)HEAD)
 		ret = leat_msg_task_send(c, &m, HEAD + answer(&m, (size_t)n - HEAD));
 	return leat_msg_task_close(c, SECOND_US);
@@ -119,14 +125,14 @@ serve(void *arg)
 	return -rte_errno;
 }
 
-static struct worker {	 /* of the client */
-	uint64_t number; /* of its request */
-	uint64_t id;	 /* that it waits for; 0: none */
+static struct worker {	 /* the client's workers */
+	uint64_t number; /* requests so far */
+	uint64_t id;	 /* of the request that waits for its answer; 0: none */
 	struct leat_task_event answered;
-	struct kv_message m;
-	size_t len;		/* of m's value */
-	uint64_t written[KEYS]; /* last version of each key that was sent, */
-	uint64_t known[KEYS];	/* and acknowledged by this server */
+	struct kv_message m;	/* the request, then its answer */
+	size_t len;		/* of the answer's value, bytes */
+	uint64_t written[KEYS]; /* per key: the last version that was sent */
+	uint64_t known[KEYS];	/* per key: the last version that this server acknowledged */
 } workers[WORKERS_MAX];
 static struct leat_msg_conn *conn;
 static unsigned long long answered, late, wrong, nb_sessions;
@@ -141,7 +147,7 @@ make_value(uint64_t key, uint64_t version, uint8_t *value)
 	return len;
 }
 
-/* Is it what a get of this key may return? */
+/* Check the answer to a get: its version is in known..written, its value that version's. */
 static bool
 right(const struct worker *w, const struct kv_message *m, uint64_t known, uint64_t written)
 {
@@ -164,7 +170,10 @@ ask(struct worker *w, size_t len)
 	return ret < 0 ? ret : leat_task_event_wait(&w->answered);
 }
 
-/* A put or a get of one of its keys. @return 0, also when it was late; a negative errno: the end */
+/*
+ * Put or get one of the worker's keys. Returns 0, also when the answer was late; a negative errno
+ * ends the worker.
+ */
 static int
 request(struct worker *w)
 {
@@ -184,7 +193,7 @@ request(struct worker *w)
 	w->id = 0;
 	if (ret == -ETIMEDOUT) {
 		late++;
-		return leat_task_yield(); /* -ECANCELED: this was not all */
+		return leat_task_yield(); /* -ECANCELED: the scope was cancelled, too */
 	}
 	if (ret < 0)
 		return ret;
@@ -202,7 +211,7 @@ worker(void *arg)
 	struct worker *w = (struct worker *)arg;
 	int ret = 0;
 
-	memset(w->known, 0, sizeof(w->known)); /* the server may be a new one */
+	memset(w->known, 0, sizeof(w->known)); /* a restarted server knows no key */
 	while (ret == 0)
 		ret = request(w);
 	return ret;
@@ -219,16 +228,16 @@ receiver(void *arg)
 		struct worker *w = &workers[m.id % WORKERS_MAX];
 
 		if (w->id == 0 || w->id != m.id)
-			continue; /* its worker did not wait so long */
+			continue; /* its worker has timed out */
 		w->m = m;
 		w->len = (size_t)n - HEAD;
 		w->id = 0;
 		leat_task_event_set(&w->answered);
 	}
-	leat_scope_break(n); /* and end the workers */
+	leat_scope_break(n); /* cancels the workers */
 }
 
-/* Sessions, one after the other, until the time is up or the program stops. */
+/* Run one session after the other, until the time is up or the program stops. */
 static int
 sessions(struct leat_msg_net *net)
 {
@@ -241,7 +250,7 @@ sessions(struct leat_msg_net *net)
 		ret = leat_msg_task_dial(net, addr, dial_us, &conn);
 		if (ret == -EINVAL)
 			return ret;
-		if (ret < 0) { /* is said once: dial tries again, and again */
+		if (ret < 0) { /* report once; the next dial retries for longer */
 			if (dial_us == SECOND_US && ret != -ECANCELED)
 				fprintf(stderr, "kv: no server at %s, trying again\n", addr);
 			dial_us = 50 * SECOND_US;
@@ -253,7 +262,7 @@ sessions(struct leat_msg_net *net)
 		leat_scope_branch(&s, "receiver", receiver, NULL, NULL);
 		for (i = 0; i < in_flight; i++)
 			leat_scope_branch(&s, "worker", worker, &workers[i], NULL);
-		(void)leat_scope_wait(&s); /* for all of them, however it ends */
+		(void)leat_scope_wait(&s); /* returns when all have ended */
 		(void)leat_msg_task_close(conn, SECOND_US);
 	} while (leat_task_sleep(dial_us / 50) == 0);
 	return leat_task_cancelled() ? -ECANCELED : 0;
@@ -282,7 +291,7 @@ load(void)
 	return seconds == 0 ? sessions(net) : leat_task_within(seconds * SECOND_US, sessions(net));
 }
 
-/* A task on each lcore: the server on the first one, the client on the second if there is one. */
+/* Start this lcore's part: the server on the first lcore, the client on the second, if any. */
 static int
 start(void *arg)
 {

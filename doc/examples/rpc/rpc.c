@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A key-value service by remote calls, and a client that outlives it.
+ * A key-value service over remote calls, and a client that survives a restart of its server.
  *
- *	make && ./rpc				both, on two lcores, or on one (-l 0)
+ *	make && ./rpc				both sides, on two lcores or on one (-l 0)
  *	./rpc --vdev=fabric_ofi0,provider=tcp -- server 127.0.0.1:7474
  *	./rpc --vdev=fabric_ofi0,provider=tcp -- client 127.0.0.1:7474 100000
  */
@@ -21,11 +21,11 @@
 
 enum { PUT = 1, GET, WAIT, KEYS = 1024 };
 
-static unsigned long table[KEYS][2]; /* key, value; key 0: none */
+static unsigned long table[KEYS][2]; /* key, value; key 0: a free entry */
 static const char *role = "both", *addr = "127.0.0.1:7474";
 static unsigned long count = 1000;
 
-/* PUT and GET: the handler answers at once. */
+/* Answer a PUT or GET: the handler has the result at once. */
 static int
 answer(struct leat_rpc_incoming *call, void *arg __rte_unused)
 {
@@ -44,7 +44,7 @@ answer(struct leat_rpc_incoming *call, void *arg __rte_unused)
 	return 0;
 }
 
-/* WAIT, a GET that waits for its key: a task answers, unless the caller gives up. */
+/* Answer a WAIT, a GET that waits for its key, from a task, unless the caller gives up. */
 static int
 wait_task(void *arg)
 {
@@ -63,7 +63,7 @@ answer_later(struct leat_rpc_incoming *call, void *arg __rte_unused)
 {
 	struct leat_rpc_incoming *later = leat_rpc_defer(call);
 
-	if (later == NULL) /* leat_rpc_conf.tickets wait already */
+	if (later == NULL) /* leat_rpc_conf.tickets calls are deferred already */
 		return -EBUSY;
 	if (leat_task_start("wait", wait_task, later) < 0)
 		leat_rpc_answer(later, -EBUSY);
@@ -73,7 +73,7 @@ answer_later(struct leat_rpc_incoming *call, void *arg __rte_unused)
 static int
 serve(void)
 {
-	struct leat_rpc *rpc = leat_rpc_open(NULL, NULL, NULL); /* ends with the lcore */
+	struct leat_rpc *rpc = leat_rpc_open(NULL, NULL, NULL); /* closed when its lcore stops */
 
 	if (rpc == NULL || leat_rpc_handler_set(rpc, PUT, answer, NULL, 0) < 0 ||
 	    leat_rpc_handler_set(rpc, GET, answer, NULL, 0) < 0 ||
@@ -93,7 +93,7 @@ client(void)
 	int ret = 0;
 
 	conf.deadline_us = 1000000;	/* of each call */
-	conf.reconnect_max_us = 100000; /* when the server dies: asks for the next one so often */
+	conf.reconnect_max_us = 100000; /* longest pause between attempts to reconnect */
 	if (rpc == NULL || (s = leat_rpc_connect(rpc, addr, &conf)) == NULL)
 		return -rte_errno;
 	while (e[0] <= count && ret != -ECANCELED) { /* Ctrl-C cancels */
@@ -102,20 +102,20 @@ client(void)
 			ret = leat_rpc_call(s, GET, e, sizeof(*e), &v, sizeof(v), 0);
 		if (ret == (int)sizeof(v) && v == e[1])
 			e[1] = ++e[0] * 7;
-		else /* it died, or its successor does not have the key: once more */
+		else /* the server died, or a restarted one lacks the key: try again */
 			fprintf(stderr, "key %lu: %s\n", *e, strerror(ret < 0 ? -ret : EBADMSG));
 	}
 	printf("%lu keys\n", e[0] - 1);
 	if (ret == -ECANCELED)
 		return 0;
-	e[0] = ~0UL; /* No client puts this key. The call is cancelled here, and there. */
+	e[0] = ~0UL; /* No client puts this key: the call is cancelled, on the server as well. */
 	ret = leat_task_within(2000, leat_rpc_call(s, WAIT, e, sizeof(*e), &v, sizeof(v), 0));
 	printf("no such key within 2 ms: %s\n", strerror(-ret));
-	leat_app_stop(LEAT_APP_OK); /* the server, too */
+	leat_app_stop(LEAT_APP_OK); /* stops the server's lcore, too */
 	return 0;
 }
 
-/* On each lcore. */
+/* Start this lcore's part: the server on the first lcore, the client on the last. */
 static int
 start(void *arg __rte_unused)
 {
