@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A request with a timer, a receive and a send, as three branches of which any may end the waiting
- * for the others.
+ * A request with a time-out as three branches of one scope: a timer, a receive and a send. Each
+ * branch may cancel the other two.
  *
  *	make && ./request
  *	./request --vdev=fabric_ring0 --vdev=fabric_fault0,lower=fabric_ring0,error=0.05
  *
  *     request ---- leat_scope_wait() --+-- timer     expires: cancels the others
- *                                      |-- receive   has the answer, or failed: cancels the others
- *                                      `-- send      failed: cancels the others; else just ends
+ *                                      |-- receive   answered or failed: cancels the others
+ *                                      `-- send      failed: cancels the others; sent: just ends
  *
- * None of them needs to know what the others are doing at that moment, or whether somebody else has
- * cancelled already. When leat_scope_wait() returns all have ended: the buffers may be used for the
- * next request.
+ * A branch that cancels need not know what the other branches are doing, or whether they are
+ * cancelled already. When leat_scope_wait() returns, all branches have ended, and their buffers may
+ * be used for the next request.
  */
 
 #include <errno.h>
@@ -40,7 +40,7 @@ receive(void *arg)
 	const uint64_t *id = (const uint64_t *)arg;
 	int ret;
 
-	/* An answer that came after its request had timed out is still there: drop it. */
+	/* Drop late answers, to requests that had timed out. */
 	do
 		ret = talk_receive(&client);
 	while (ret == 0 && client.in.id != *id);
@@ -72,7 +72,7 @@ request(uint64_t id)
 	ret = leat_scope_wait(&s);
 	if (ret < 0)
 		return ret;
-	/* An answer is an answer, whoever was faster. */
+	/* An answer counts even if the timer expired in the same turn. */
 	return received == 0 ? 0 : leat_scope_failure(&s, NULL);
 }
 

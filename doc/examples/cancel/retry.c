@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A retry loop: a timer against a function that communicates, again until there is an answer.
+ * A retry loop: race a timer against a function that communicates, until there is an answer.
  *
  *	make && ./retry
  *	./retry --vdev=fabric_ring0 --vdev=fabric_fault0,lower=fabric_ring0,error=0.05
  *
  *     while (no answer)
- *         leat_scope_wait() --+-- timer         expires: cancels communicate, and what is below it
+ *         leat_scope_wait() --+-- timer         expires: cancels communicate and its branches
  *                             `-- communicate   done: cancels the timer
  *                                    |
  *                                    `- do_communication -- leat_scope_wait() --+-- receive
  *                                                                               `-- send
  *
- * A send that fails cancels the receive. Both are in a function of their own: they have to end
- * before the timer is cancelled. The timer's cancel descends into that function's scope. It does
- * not touch this one: each round starts clean.
+ * A send that fails cancels the receive. Send and receive have a scope of their own, in
+ * do_communication(), because both must have ended before the timer is cancelled. The timer's
+ * cancel reaches that inner scope through its parent. It does not outlive the outer scope: each
+ * round begins with a new one.
  */
 
 #include <errno.h>
@@ -81,7 +82,7 @@ communicate(void *arg)
 	leat_scope_break(ret);
 }
 
-/* Each try has an id of its own: the server leaves the same ones unanswered. */
+/* Ask until answered. Each try has a new id: the server never answers certain ids. */
 static int
 request(uint64_t *id)
 {

@@ -17,7 +17,10 @@ struct side client, server;
 static leat_task_fn client_fn;
 static int result = 1;
 
-/* One op, which may be a variable: the wait ends when the device has let go of it, and not before. */
+/*
+ * Post one op and wait for it. The op may be a local variable: the wait ends only when the device
+ * has returned the op, also after a cancel.
+ */
 static int
 talk_op(struct side *s, enum leat_op_type type, uint16_t peer, struct message *m)
 {
@@ -44,7 +47,7 @@ talk_receive(struct side *s)
 	return talk_op(s, LEAT_OP_RECV, LEAT_PEER_ANY, &s->in);
 }
 
-/* Answers, but for one in eight. It ends when the reactor stops, which cancels it. */
+/* Answer requests, except one in eight, until the reactor stops, which cancels this task. */
 static int
 server_task(void *arg)
 {
@@ -113,7 +116,7 @@ on_event(void *arg, struct leat_ep *ep, const struct leat_event *ev)
 	}
 }
 
-/* An endpoint of the last device: with a fault device, that comes after the one it wraps. */
+/* Open an endpoint of the last device: a fault device comes after the device that it wraps. */
 static int
 side_open(struct side *s, struct leat_tasks *ts, const char *name)
 {
@@ -180,7 +183,7 @@ run(void)
 	ret = talk(r);
 	if (ret < 0)
 		fprintf(stderr, "%s\n", leat_err_msg());
-	/* Pollers before endpoints: a reactor must not poll what is gone. */
+	/* Destroy the reactor before its endpoints: it must not poll a closed endpoint. */
 	if (leat_reactor_destroy(r) < 0)
 		return -EBUSY;
 	side_close(&client);

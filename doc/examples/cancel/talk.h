@@ -3,7 +3,7 @@
 #ifndef TALK_H
 #define TALK_H
 
-/* What both examples stand on: a client, and a server that does not answer everything. */
+/* Common to both examples: a client, and a server that leaves some requests unanswered. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,14 +16,14 @@
 #include <leat_task_op.h>
 
 #define REQUESTS 200U
-#define TIMER_US 2000
+#define TIMER_US 2000 /* how long the client waits for an answer */
 
 struct message {
 	uint64_t id;
 	char text[56];
 };
 
-/* One side of the conversation: an endpoint, its one peer, and a buffer for each direction. */
+/* The client or the server: an endpoint, its one peer, and a buffer for each direction. */
 struct side {
 	struct leat_ep *ep;
 	struct leat_mr *mr;
@@ -34,13 +34,13 @@ struct side {
 
 extern struct side client, server;
 
-/* Both wait, and can be cancelled. 0 or a negative errno. */
+/* Send `out`, or receive `in`. Both wait and can be cancelled. Return 0 or a negative errno. */
 int talk_send(struct side *s);
 int talk_receive(struct side *s);
 
 /*
- * Starts leat, connects client and server, runs main_task as a task of the client, and cleans up.
- * The exit status: 0 when main_task returned 0.
+ * Start leat, connect client and server, run main_task as the client's task, and clean up. Returns
+ * the program's exit status: 0 when main_task returned 0.
  */
 int talk_run(int argc, char **argv, leat_task_fn main_task);
 

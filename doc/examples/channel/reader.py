@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Adds up the samples of writer.c, and prints statistics when it has ended: reader.py [NAME]
+"""Add up the samples of writer.c, and print statistics when the writer has ended: reader.py [NAME]
 
-Who comes first makes the channel; the reader removes it. If the writer is killed, all that it had
-committed is read, and the reader ends, too: it looks who takes part when nothing comes for a while.
+The program that starts first creates the channel; the reader removes it. When no sample has come
+for a while, the reader checks that the writer is still alive. If the writer was killed, the reader
+reads all samples that it had committed, and ends.
 """
 
 import os
@@ -13,17 +14,17 @@ import time
 
 from leat_channel import Channel, Exists, NotFound, Terminated, TimedOut, WouldBlock, unlink
 
-MAKE_S = 1  # how long another one may take to make the channel
-LOOK_S = 0.2  # nothing for so long: is the writer still there?
+MAKE_S = 1  # longest wait for the writer to finish creating the channel
+LOOK_S = 0.2  # after this long without a sample, check that the writer is alive
 
-# As in writer.c: a type, its definition, and what struct makes of it.
+# The sample, as in writer.c: frame type, definition, and layout in terms of Python's struct.
 SAMPLE_TYPE = 1
 SAMPLE_DEFINITION = "sample: number u64, time_ns u64, packets u64, depth u32, core u32"
 SAMPLE = struct.Struct("=QQQII")
 
 
 def hash_of(text):
-    """FNV-1a, 64 bits"""
+    """FNV-1a of a text, 64 bits."""
     value = 0xCBF29CE484222325
     for byte in text.encode():
         value = (value ^ byte) * 0x100000001B3 % (1 << 64)
@@ -40,7 +41,7 @@ def make_or_open(name):
         try:
             return Channel.open(name)
         except (NotFound, WouldBlock):
-            # It is being made, or removed.
+            # The writer is creating or removing the channel at this moment.
             if time.monotonic() > end:
                 raise
 
@@ -53,7 +54,7 @@ class Statistics:
 
     def add(self, number, time_ns, packets, depth, _core):
         if number < self.next:
-            self.next = number  # another writer, which began anew
+            self.next = number  # a new writer, whose numbers begin at 0
         self.lost += number - self.next
         self.next = number + 1
         self.samples += 1
@@ -67,19 +68,21 @@ class Statistics:
         if self.samples == 0:
             return "no samples"
         return (
-            f"{self.samples} samples, {self.lost} lost, in {(self.last_ns - self.first_ns) / 1e9:.6f} s: "
+            f"{self.samples} samples, {self.lost} lost, "
+            f"in {(self.last_ns - self.first_ns) / 1e9:.6f} s: "
             f"{self.packets} packets, depth {self.depths / self.samples:.1f} on average, "
             f"{self.deepest} at most"
         )
 
 
 def alone(channel):
+    """Whether no other live process has the channel open; frames of dead ones are recovered."""
     channel.recover()
     return not any(w.alive and w.pid != os.getpid() for w in channel.inspect().who)
 
 
 def read_all(channel, statistics):
-    """Until the writer has ended: True; or is gone without a word."""
+    """Read until the writer ends. Return True, or False when the writer died."""
     expected = hash_of(SAMPLE_DEFINITION)
     gone = False
     while True:
@@ -90,13 +93,14 @@ def read_all(channel, statistics):
         except WouldBlock:
             return False
         except TimedOut:
-            # What it sent before it went is read first. Before the first sample there is no writer yet.
+            # A dead writer's remaining samples are read before returning False. Before the first
+            # sample the writer may not have started.
             gone = statistics.samples > 0 and alone(channel)
             continue
         with frames:
             for frame in frames:
                 if frame.type != SAMPLE_TYPE:
-                    continue  # of a newer writer, perhaps
+                    continue  # a newer writer may send other types as well
                 if frame.hash != expected or len(frame.data) != SAMPLE.size:
                     raise SystemExit("reader: the writer means something else by a sample")
                 statistics.add(*SAMPLE.unpack(frame.data))

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Telemetry: a loop that must not be slowed tells what it does, and a program in Python looks on.
+ * Telemetry: a loop that must not be slowed down writes samples of its work to a shared-memory
+ * channel, and a Python program reads them.
  *
- *	make && ./writer /telemetry &		samples until Ctrl-C; ./writer /telemetry 1000: so many
- *	./reader.py /telemetry			statistics, when the writer has ended
+ *	make && ./writer /telemetry &		until Ctrl-C; with a count (1000): that many samples
+ *	./reader.py /telemetry			prints statistics when the writer has ended
  *
  *     writer.c                                      reader.py
  *       reserve, fill, commit  --- /telemetry -->     peek, add up, consume
  *       terminate              ------------------>    Terminated: print
  *
- * Whoever comes first makes the channel. A sample that nobody fetches in time is overwritten by newer ones: the
- * loop never waits. They are numbered, so that the reader knows how many it has missed. It needs no DPDK:
- * neither of the two does.
+ * The program that starts first creates the channel. The writer never waits: when the channel is
+ * full, a new sample overwrites the oldest one. Samples are numbered, so that the reader can count
+ * those that it missed. Neither program needs DPDK.
  */
 
 #include <errno.h>
@@ -26,17 +27,20 @@
 #include <leat_channel.h>
 
 #define NS_PER_S UINT64_C(1000000000)
-#define MAKE_NS NS_PER_S /* how long another one may take to make the channel */
+#define MAKE_NS NS_PER_S /* longest wait for the reader to finish creating the channel */
 
-/* A frame of type 1. Both sides have the definition, and compare its hash with that of each frame. */
+/*
+ * A sample is a frame of type 1. Each frame carries the hash of the sample's definition; the reader
+ * compares it with the hash of its own definition.
+ */
 #define SAMPLE_TYPE 1
 #define SAMPLE_DEFINITION "sample: number u64, time_ns u64, packets u64, depth u32, core u32"
 
 struct sample {
-	uint64_t number; /* from 0; none is left out but those that were overwritten */
-	uint64_t time_ns;
-	uint64_t packets; /* since the last one */
-	uint32_t depth;	  /* of the queue */
+	uint64_t number;  /* counts from 0; a gap means lost samples */
+	uint64_t time_ns; /* CLOCK_MONOTONIC */
+	uint64_t packets; /* since the previous sample */
+	uint32_t depth;	  /* of the queue, packets */
 	uint32_t core;
 };
 
@@ -69,7 +73,10 @@ now_ns(void)
 	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
-/* Who comes first makes it. The other one may come while it is being made, or is removed. */
+/*
+ * Create the channel, or open it when it exists. The reader may be creating or removing it at this
+ * moment: try again for MAKE_NS.
+ */
 static struct leat_channel *
 make_or_open(const char *name, const struct leat_channel_opts *opts)
 {
@@ -88,7 +95,7 @@ make_or_open(const char *name, const struct leat_channel_opts *opts)
 	return NULL;
 }
 
-/* One turn of the loop: what it did goes straight into shared memory. */
+/* Write one sample, straight into shared memory. */
 static int
 tell(struct leat_channel *ch, uint64_t hash, uint64_t number)
 {
@@ -135,7 +142,7 @@ main(int argc, char **argv)
 	for (number = 0; number < count && stop == 0; number++) {
 		ret = tell(ch, hash, number);
 		if (ret == -EAGAIN) {
-			/* The reader has the oldest in its hands: this one is lost. */
+			/* The reader holds the oldest frames, so there is no room: drop it. */
 			refused++;
 			ret = 0;
 		}

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A client of Redis or Valkey over RDMA, or any device of leat, with hiredis' own calls.
+ * A client of Redis or Valkey over RDMA, or any other leat device, with hiredis' own calls.
  *
  *	make && ./client --vdev=fabric_verbs0 -- 10.0.0.1:6379
- *	./client --vdev=fabric_ring0 -- --self		its server in the same process, no NIC
+ *	./client --vdev=fabric_ring0 -- --self		with a server in the same process, no NIC
  *
- * At the other side there is a Valkey with RDMA, or leat-redis-gateway and any server behind it.
- * What is written to it are a few keys "leat-example:...", which are deleted in the end.
+ * The server is a Valkey with RDMA, or leat-redis-gateway with any server behind it. The client
+ * writes only keys "leat-example:...", and deletes them in the end.
  *
- *     redisCommand()          SET, GET, INCR: a value with zeros in it, and one that is longer than
- *                             the peer's window
- *     redisAppendCommand()    a pipeline of 100
+ *     redisCommand()          SET, GET, INCR: a value with zero bytes in it, and a value longer
+ *                             than the peer's window
+ *     redisAppendCommand()    a pipeline of 100 SET, GET, DEL
  *     redisAsyncCommand()     1000 INCR, 16 at a time, from callbacks in turns of the reactor
  */
 
@@ -39,7 +39,7 @@ static const struct timeval timeout = { 5, 0 };
 static struct leat_reactor *reactor;
 static struct leat_stream_net *net;
 
-/* Is the reply what was expected? Frees it. */
+/* Check that the reply is this integer, and free it. Returns 0 or -EBADMSG. */
 static int
 integer_is(redisContext *c, redisReply *r, long long want)
 {
@@ -54,6 +54,7 @@ integer_is(redisContext *c, redisReply *r, long long want)
 	return ret ? 0 : -EBADMSG;
 }
 
+/* Check that the reply is these len bytes, and free it. Returns 0 or -EBADMSG. */
 static int
 text_is(redisContext *c, redisReply *r, const void *want, size_t len)
 {
@@ -69,7 +70,7 @@ text_is(redisContext *c, redisReply *r, const void *want, size_t len)
 	return ret ? 0 : -EBADMSG;
 }
 
-/* One command after the other. */
+/* Run commands one by one, each waiting for its reply. */
 static int
 commands(redisContext *c)
 {
@@ -110,7 +111,7 @@ commands(redisContext *c)
 	return ret;
 }
 
-/* The value of a key of the pipeline. */
+/* Return the value of a key of the pipeline, valid until the next call. */
 static const char *
 value_of(int key, size_t len)
 {
@@ -121,7 +122,7 @@ value_of(int key, size_t len)
 	return value;
 }
 
-/* Many commands are written, then their replies are read. */
+/* Write many commands, then read their replies. */
 static int
 pipeline(redisContext *c)
 {
@@ -153,7 +154,7 @@ pipeline(redisContext *c)
 }
 
 /*
- * Asynchronous: each reply sends the next command, until there were enough.
+ * Asynchronous: each reply sends the next command, until ASYNC commands were sent.
  */
 
 static int asked, answered, wrong;
@@ -183,7 +184,7 @@ on_reply(redisAsyncContext *ac, void *reply, void *arg)
 	const redisReply *r = (const redisReply *)reply;
 
 	(void)arg;
-	if (r == NULL) { /* there is no connection, any more */
+	if (r == NULL) { /* the connection has ended */
 		if (!ended)
 			fprintf(stderr, "client: %s\n", ac->errstr);
 		ended = true;
@@ -220,7 +221,7 @@ async(const char *addr)
 	redisAsyncCommand(ac, NULL, NULL, "DEL %s", "leat-example:async");
 	for (i = 0; i < ASYNC_DEPTH; i++)
 		ask(ac);
-	while (!ended && ret >= 0) { /* a program of its own would call leat_reactor_run() */
+	while (!ended && ret >= 0) { /* most programs call leat_reactor_run() */
 		ret = leat_reactor_turn(reactor);
 		if (ret == 0)
 			sched_yield();
@@ -249,7 +250,7 @@ talk(const char *addr)
 	return ret < 0 ? ret : async(addr);
 }
 
-/* Let the reactor bring everything to rest. */
+/* Stop the reactor in order, then destroy it and close the nets. */
 static int
 stop(bool self)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * hiredis from 1.1 on, or libvalkey, over a leat stream, by their own hooks: the functions of a
- * context (redisContextFuncs), and those by which an asynchronous one asks for events.
+ * hiredis 1.1 and later, or libvalkey, over a leat stream, through the libraries' own hooks: the
+ * functions of a context (redisContextFuncs), and those by which an asynchronous context asks for
+ * events.
  *
- * A context is made as for a descriptor of the program's own (REDIS_CONN_USERFD), with none, so
- * that no function of sockets is ever called with one.
+ * Contexts are created for a descriptor of the user (REDIS_CONN_USERFD), and given an invalid one,
+ * so that the library calls no socket function.
  */
 
 #include <errno.h>
@@ -20,7 +21,7 @@
 
 #ifndef LEAT_REDIS_VALKEY
 #ifdef __cplusplus
-extern "C" { /* which sds.h does not say */
+extern "C" { /* missing in sds.h */
 #endif
 #include <hiredis/sds.h>
 #ifdef __cplusplus
@@ -30,30 +31,30 @@ extern "C" { /* which sds.h does not say */
 
 #define CONNECT_US 5000000
 
-/* What is between a context and its stream: the context's privctx. */
+/* The state of a context: its privctx. */
 struct link {
 	struct leat_reactor *reactor;
 	struct leat_stream *stream; /* NULL: closed */
-	bool fed;		    /* replies were read while writing */
-	size_t borrowed;	    /* by read_zc() */
+	bool fed;		    /* the reader was fed with replies while writing */
+	size_t borrowed;	    /* bytes lent to the library by hook_read_zc() */
 
-	/* Of asynchronous ones. */
-	redisAsyncContext *ac; /* NULL: the context wants no events any more */
-	uint32_t want;	       /* events that it asked for */
-	bool up;	       /* connected, or failed to, and said so */
-	bool *freed;	       /* tells a callback below that this is gone */
+	/* Of asynchronous contexts. */
+	redisAsyncContext *ac; /* NULL: the context wants no more events */
+	uint32_t want;	       /* LEAT_STREAM_* that it asked for */
+	bool up;	       /* the outcome of connecting was reported */
+	bool *freed;	       /* set when this is freed while on_ready() runs */
 	struct leat_timer timer;
 };
 
-/* Bytes that wait to be written. They may have zeros in them. */
+/* Return the bytes of c->obuf, which may contain zeros: strlen() does not do. */
 static size_t
 obuf_len(const redisContext *c)
 {
 #ifndef LEAT_REDIS_VALKEY
 	return sdslen(c->obuf);
 #else
-	/* A string of sds.h, which libvalkey does not install: the length stands in front of it. */
-	const unsigned char *end = (const unsigned char *)c->obuf - 1; /* the byte of flags */
+	/* obuf is a string of sds.h, which libvalkey does not install: its length is before it. */
+	const unsigned char *end = (const unsigned char *)c->obuf - 1; /* the flags byte */
 	uint64_t l64;
 	uint32_t l32;
 	uint16_t l16;
@@ -61,7 +62,7 @@ obuf_len(const redisContext *c)
 	switch (*end & 7) {
 	case 0:
 		return *end >> 3;
-	case 1: /* lengths of this size: used, allocated; then the flags */
+	case 1: /* before the flags: used length, allocated length, of 1, 2, 4 or 8 bytes each */
 		return end[-2];
 	case 2:
 		memcpy(&l16, end - 2 * sizeof(l16), sizeof(l16));
@@ -76,6 +77,7 @@ obuf_len(const redisContext *c)
 #endif
 }
 
+/* Wait for a LEAT_STREAM_* bit of want, at most for the context's command time-out. */
 static int
 wait_for(redisContext *c, uint32_t want)
 {
@@ -85,8 +87,9 @@ wait_for(redisContext *c, uint32_t want)
 }
 
 /*
- * A synchronous write that has to wait reads meanwhile: a server that is not read from stops
- * reading itself, and each would wait for the other.
+ * Wait until a synchronous write can continue, and read replies meanwhile: a server whose replies
+ * are not read stops reading commands, and both sides would wait for each other. Returns 0, or -1
+ * with err and errstr.
  */
 static ssize_t
 wait_for_room(redisContext *c)
@@ -110,7 +113,7 @@ wait_for_room(redisContext *c)
 	return 0;
 }
 
-/* Returns bytes written; 0: none now, call again; -1 with err and errstr. */
+/* Write from obuf. Returns bytes written; 0: none now, call again; -1 with err and errstr. */
 static ssize_t
 hook_write(redisContext *c)
 {
@@ -123,8 +126,8 @@ hook_write(redisContext *c)
 }
 
 /*
- * Bytes that have arrived, as of borrow() or read(), are handled by either read hook. Is it to be
- * asked again? Else *n is what to return.
+ * Handle the result *n of leat_stream_borrow() or leat_stream_read(), for both read hooks. Returns
+ * true when the hook has to read again; otherwise the hook returns *n.
  */
 static bool
 again(redisContext *c, ssize_t *n)
@@ -139,7 +142,7 @@ again(redisContext *c, ssize_t *n)
 		return false;
 	}
 	*n = 0;
-	if ((c->flags & REDIS_BLOCK) == 0 || l->fed) { /* what was fed is looked at first */
+	if ((c->flags & REDIS_BLOCK) == 0 || l->fed) { /* the library parses what was fed first */
 		l->fed = false;
 		return false;
 	}
@@ -160,7 +163,7 @@ hook_read_zc(redisContext *c, char **buf)
 	do
 		n = leat_stream_borrow(l->stream, &data);
 	while (again(c, &n));
-	*buf = (char *)data; /* is only read */
+	*buf = (char *)data; /* the library only reads it */
 	l->borrowed = n > 0 ? (size_t)n : 0;
 	return n;
 }
@@ -174,7 +177,7 @@ hook_read_zc_done(redisContext *c)
 	return ret < 0 ? leat_redis_fail(c, l->stream, ret) : REDIS_OK;
 }
 
-/* command_timeout is set, and looked at by each wait. */
+/* Nothing to do: the library has set command_timeout, which wait_for() reads. */
 static int
 hook_set_timeout(redisContext *c, const struct timeval tv)
 {
@@ -202,7 +205,7 @@ link_close(struct link *l)
 	if (l == NULL || l->stream == NULL)
 		return;
 	leat_timer_stop(&l->timer);
-	leat_stream_close(l->stream, 0); /* sends what was written; the reactor sees to it */
+	leat_stream_close(l->stream, 0); /* the reactor still sends what was written */
 	l->stream = NULL;
 }
 
@@ -212,7 +215,7 @@ hook_close(redisContext *c)
 	link_close((struct link *)c->privctx);
 }
 
-/* redisReconnect() calls it before hook_close(), redisFree() after it. */
+/* Free the link. redisReconnect() calls this before hook_close(), redisFree() after it. */
 static void
 hook_free(void *privctx)
 {
@@ -226,7 +229,7 @@ hook_free(void *privctx)
 	free(l);
 }
 
-/* What asynchronous reads and writes do around ours is the library's. */
+/* async_read and async_write are the library's own: they call read and write of this table. */
 static const redisContextFuncs hooks = {
 	.close = hook_close,
 	.free_privctx = hook_free,
@@ -250,7 +253,7 @@ attach(redisContext *c, struct leat_reactor *r, struct leat_stream_net *net, con
 {
 	struct link *l = (struct link *)calloc(1, sizeof(*l));
 
-	c->connection_type = REDIS_CONN_USERFD; /* redisReconnect() has to know that it can't */
+	c->connection_type = REDIS_CONN_USERFD; /* makes redisReconnect() fail */
 	if (l == NULL) {
 		leat_redis_fail(c, NULL, -ENOMEM);
 		return NULL;
@@ -294,7 +297,7 @@ leat_redis_connect(struct leat_reactor *r, struct leat_stream_net *net, const ch
 	l = attach(c, r, net, addr, timeout);
 	if (l == NULL)
 		return c;
-	/* WRITABLE, too, when it has failed. The stream has a time limit of its own. */
+	/* A stream that failed to connect is WRITABLE as well. It has its own time limit. */
 	ret = leat_redis_wait(r, l->stream, LEAT_STREAM_WRITABLE, 0);
 	if (ret == 0)
 		ret = leat_stream_error(l->stream);
@@ -310,8 +313,9 @@ leat_redis_connect(struct leat_reactor *r, struct leat_stream_net *net, const ch
 static void on_ready(struct leat_stream *s, uint32_t ready, void *arg);
 
 /*
- * RDMA has no POLLOUT. A stream's WRITABLE is nearly always the case, so it is watched for only
- * while something is left to be written: hiredis asks for that with addWrite and delWrite.
+ * Watch the stream for these events. RDMA has no POLLOUT, and a stream is WRITABLE nearly all the
+ * time. WRITABLE is therefore watched only while obuf is not empty: hiredis calls addWrite and
+ * delWrite for that.
  */
 static void
 want_set(struct link *l, uint32_t want)
@@ -371,7 +375,7 @@ schedule_timer(void *arg, struct timeval tv)
 	leat_timer_start(l->reactor, &l->timer, leat_redis_us(&tv, 0));
 }
 
-/* The context asks for no more events; it may be freed later. */
+/* Stop all events of the context, which may be freed later. */
 static void
 cleanup(void *arg)
 {
@@ -382,7 +386,7 @@ cleanup(void *arg)
 	l->ac = NULL;
 }
 
-/* hiredis finds out with connect(2) whether a socket is connected. Here the stream tells. */
+/* Report the outcome of connecting, which hiredis would ask the socket for with connect(2). */
 static void
 connected(struct link *l)
 {
@@ -398,7 +402,7 @@ connected(struct link *l)
 		ac->c.flags |= REDIS_CONNECTED;
 		want_set(l, l->want);
 	}
-	ac->c.flags |= REDIS_IN_CALLBACK; /* what it frees is freed below */
+	ac->c.flags |= REDIS_IN_CALLBACK; /* a context freed in onConnect is freed below */
 	if (ac->onConnect != NULL)
 		ac->onConnect(ac, status);
 #ifndef LEAT_REDIS_VALKEY
@@ -420,7 +424,7 @@ on_ready(struct leat_stream *s, uint32_t ready, void *arg)
 	l->freed = &freed;
 	if (!l->up)
 		connected(l);
-	/* The end is read: hiredis learns of it from the read hook. */
+	/* CLOSED is read as well: hiredis learns of the end from the read hook. */
 	if (!freed && l->ac != NULL && (ready & (LEAT_STREAM_READABLE | LEAT_STREAM_CLOSED)) != 0)
 		redisAsyncHandleRead(l->ac);
 	if (!freed && l->ac != NULL && (ready & l->want & LEAT_STREAM_WRITABLE) != 0)

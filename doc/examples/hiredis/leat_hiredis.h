@@ -11,20 +11,21 @@
  *     libvalkey               hooks.c  valkeyCommand(), ...: all of libvalkey
  *     hiredis 0.14 (Debian)   plain.c  functions of the same shape: leat_redis_command(), ...
  *
- * Since 1.1 hiredis leaves reading and writing to a table of functions: only connecting is
- * different then. 0.14 has no such table. There hiredis formats the commands and parses the
- * replies, and what is between is here.
+ * hiredis 1.1 and later read and write through a table of functions, which hooks.c replaces:
+ * programs differ only in how they connect. hiredis 0.14 has no such table. There hiredis formats
+ * the commands and parses the replies, and plain.c does all the rest.
  *
- *     synchronous                                     asynchronous
- *       redisCommand()                                  redisAsyncCommand(): to obuf, watch WRITABLE
- *         write: obuf -> leat_stream_write()            turn: WRITABLE: write; nothing left:
- *         read: leat_reactor_turn() until READABLE              watch READABLE only
- *               leat_stream_read() -> reader            turn: READABLE: read, call back
+ *     synchronous                                  asynchronous
+ *       redisCommand()                               redisAsyncCommand(): to obuf, watch WRITABLE
+ *         write: obuf -> leat_stream_write()         turn: WRITABLE: write; when obuf is empty,
+ *         read: leat_reactor_turn() until READABLE           watch READABLE only
+ *               leat_stream_read() -> reader         turn: READABLE: read, call back
  *
- * Synchronous calls drive the reactor while they wait, and everything else on it goes on. In a task
- * of the reactor they make the task wait. From callbacks they fail: a callback can't wait.
+ * Synchronous calls turn the reactor while they wait, so that everything else on the reactor goes
+ * on. In a task of the reactor they make the task wait. From callbacks they fail: a callback can't
+ * wait.
  *
- * Thread rules: all on the thread that drives the reactor.
+ * Thread rules: call all functions on the thread that drives the reactor.
  */
 
 #include <leat_reactor.h>
@@ -59,11 +60,11 @@ struct leat_redis_async;
 /*
  * Connect, and wait until the connection is up.
  *
- * timeout: for the connection, and for each wait of each command; NULL: 5 s for the connection,
- * none for commands. redisSetTimeout() of hiredis is for sockets and fails; valkeySetTimeout()
- * works.
+ * timeout: of the connection, and of each wait of each command; NULL: 5 s for the connection, no
+ * limit for commands. To change it later valkeySetTimeout() works; redisSetTimeout() of hiredis is
+ * for sockets only, and fails.
  *
- * Returns NULL: no memory. Else look at err and errstr, as after redisConnect().
+ * Returns NULL without memory. Otherwise check err and errstr, as after redisConnect().
  */
 redisContext *leat_redis_connect(struct leat_reactor *r, struct leat_stream_net *net,
 				 const char *addr, const struct timeval *timeout);
@@ -72,24 +73,27 @@ redisContext *leat_redis_connect(struct leat_reactor *r, struct leat_stream_net 
 
 /*
  * Begin to connect. Commands may be given at once. Callbacks are called from turns of the reactor.
- * Returns and timeout as above.
+ * timeout and what it returns: as leat_redis_connect().
  */
 redisAsyncContext *leat_redis_async_connect(struct leat_reactor *r, struct leat_stream_net *net,
 					    const char *addr, const struct timeval *timeout);
 
 #else
 
-/* As the functions of hiredis without "leat_". Its redisAppendCommand() works as it is. */
+/*
+ * As hiredis' redisCommand() and so on, for contexts of leat_redis_connect(). redisAppendCommand()
+ * of hiredis works unchanged.
+ */
 void *leat_redis_command(redisContext *c, const char *format, ...);
 void *leat_redis_vcommand(redisContext *c, const char *format, va_list ap);
 int leat_redis_get_reply(redisContext *c, void **reply);
 void leat_redis_free(redisContext *c);
 
-/* What redisAsyncContext is in hiredis' async.h, which does not go together with this one. */
+/* In place of redisAsyncContext of hiredis' async.h, which can't be included with this header. */
 struct leat_redis_async {
 	int err;
 	const char *errstr; /* "" when there is no error */
-	void *data;	    /* the program's */
+	void *data;	    /* for the program's use */
 	struct leat_redis_link *link;
 };
 
@@ -97,9 +101,9 @@ typedef void leat_redis_callback(struct leat_redis_async *ac, void *reply, void 
 typedef void leat_redis_status(const struct leat_redis_async *ac, int status);
 
 /*
- * As hiredis' functions. Commands have no time-out, and there is no subscribing: a reply without a
- * command ends the connection. A context frees itself when its connection ends: commands that wait
- * are called back with NULL.
+ * As hiredis' functions, with two differences: commands have no time-out, and subscriptions don't
+ * work, since a reply without a command ends the connection. A context frees itself when its
+ * connection ends: the callbacks of commands without a reply are called with NULL.
  */
 struct leat_redis_async *leat_redis_async_connect(struct leat_reactor *r,
 						  struct leat_stream_net *net, const char *addr,
@@ -111,7 +115,7 @@ int leat_redis_async_command(struct leat_redis_async *ac, leat_redis_callback *f
 void leat_redis_async_disconnect(struct leat_redis_async *ac);
 void leat_redis_async_free(struct leat_redis_async *ac);
 
-/* For a program that is to be the same with all three libraries. */
+/* hiredis' names, for programs that are to compile with each of the three libraries. */
 #ifdef LEAT_REDIS_NAMES
 #define redisCommand leat_redis_command
 #define redisGetReply leat_redis_get_reply
@@ -126,16 +130,16 @@ void leat_redis_async_free(struct leat_redis_async *ac);
 #endif
 
 /*
- * For the adapter: wait until one of LEAT_STREAM_* is the case. timeout_us 0: as long as it takes.
- * Returns 0; -ETIMEDOUT; -EBUSY, -EPERM: from a callback; others as leat_reactor_turn().
+ * For the adapters: wait until the stream has one of the LEAT_STREAM_* bits of want. timeout_us 0:
+ * no limit. Returns 0; -ETIMEDOUT; -EBUSY, -EPERM: from a callback; others as leat_reactor_turn().
  */
 int leat_redis_wait(struct leat_reactor *r, struct leat_stream *s, uint32_t want,
 		    uint64_t timeout_us);
 
-/* Microseconds of a timeval; NULL: none. At least 1, since 0 is none. */
+/* Return a timeval in microseconds, at least 1, since 0 means no limit; tv NULL: `none`. */
 uint64_t leat_redis_us(const struct timeval *tv, uint64_t none);
 
-/* Set err and errstr. status: 0: the server has closed; else a negative errno. Returns -1. */
+/* Set err and errstr. status 0: the server has closed; otherwise a negative errno. Returns -1. */
 int leat_redis_fail(redisContext *c, const struct leat_stream *s, int status);
 
 #ifdef __cplusplus

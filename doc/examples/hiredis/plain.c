@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * hiredis 0.14 over a leat stream: hiredis formats commands to a context's obuf, and parses what
- * its reader is fed with. What is between is here, since 0.14 has no hooks for it.
+ * hiredis 0.14 over a leat stream. hiredis formats commands into a context's obuf, and parses the
+ * bytes that its reader is fed. Since 0.14 has no hooks, this file moves both between context and
+ * stream.
  *
- *     redisAppendCommand() -> obuf -> leat_stream_write()    leat_stream_borrow() -> reader -> reply
+ *     redisAppendCommand() -> obuf -> leat_stream_write()
+ *     leat_stream_borrow() -> reader -> redisGetReplyFromReader()
  */
 
 #include <errno.h>
@@ -15,7 +17,7 @@
 #include <rte_errno.h>
 
 #ifdef __cplusplus
-extern "C" { /* which sds.h does not say */
+extern "C" { /* missing in sds.h */
 #endif
 #include <hiredis/sds.h>
 #ifdef __cplusplus
@@ -26,24 +28,24 @@ extern "C" { /* which sds.h does not say */
 
 #define CONNECT_US 5000000
 
-/* What is between a context and its stream: the privdata of the context's reader. */
+/* The state of a context: the privdata of its reader. */
 struct leat_redis_link {
 	struct leat_reactor *reactor;
 	struct leat_stream *stream;
 	uint64_t timeout_us; /* of each wait; 0: none */
 	redisContext *c;
 
-	/* Of asynchronous ones. */
+	/* Of asynchronous contexts. */
 	struct leat_redis_async ac;
 	struct pending *head, **tail; /* commands that wait for their replies */
 	leat_redis_status *on_connect, *on_disconnect;
-	bool up;	    /* connected, or failed to, and said so */
-	bool in_callback;   /* what is freed now is freed when it returns */
-	bool freeing;	    /* the program asked for it */
-	bool disconnecting; /* when all replies have come */
+	bool up;	    /* connected, and the program was told */
+	bool in_callback;   /* a callback runs: free the context only when it has returned */
+	bool freeing;	    /* the program frees the context, or its connection ends */
+	bool disconnecting; /* the program disconnects: end when all replies have come */
 };
 
-/* A command that was sent, and who waits for its reply. */
+/* A command without a reply yet, and its callback. */
 struct pending {
 	struct pending *next;
 	leat_redis_callback *fn;
@@ -56,7 +58,7 @@ link_of(const redisContext *c)
 	return (struct leat_redis_link *)c->reader->privdata;
 }
 
-/* Write what can be written. Returns whether there is more, or -1 with err and errstr. */
+/* Write from obuf. Returns 1 if bytes are left, 0 if none are, or -1 with err and errstr. */
 static int
 send_some(redisContext *c)
 {
@@ -71,7 +73,7 @@ send_some(redisContext *c)
 	return sdslen(c->obuf) > 0;
 }
 
-/* Feed the reader with what has arrived. Returns 0, or -1 with err and errstr. */
+/* Feed the reader with bytes that have arrived. Returns 0, or -1 with err and errstr. */
 static int
 receive_some(redisContext *c)
 {
@@ -89,7 +91,7 @@ receive_some(redisContext *c)
 	return 0;
 }
 
-/* A context with a stream that begins to connect; NULL: no memory, else see err. */
+/* Create a context and begin to connect its stream. Returns NULL without memory; check err. */
 static redisContext *
 context(struct leat_reactor *r, struct leat_stream_net *net, const char *addr,
 	const struct timeval *timeout)
@@ -121,7 +123,7 @@ leat_redis_free(redisContext *c)
 	if (c == NULL)
 		return;
 	l = link_of(c);
-	if (l->stream != NULL) /* sends what was written; the reactor sees to it */
+	if (l->stream != NULL) /* the reactor still sends what was written */
 		leat_stream_close(l->stream, 0);
 	free(l);
 	redisFree(c);
@@ -142,7 +144,7 @@ leat_redis_connect(struct leat_reactor *r, struct leat_stream_net *net, const ch
 	if (c == NULL || c->err != 0)
 		return c;
 	l = link_of(c);
-	/* WRITABLE, too, when it has failed. The stream has a time limit of its own. */
+	/* A stream that failed to connect is WRITABLE as well. It has its own time limit. */
 	ret = leat_redis_wait(r, l->stream, LEAT_STREAM_WRITABLE, 0);
 	if (ret == 0)
 		ret = leat_stream_error(l->stream);
@@ -152,8 +154,8 @@ leat_redis_connect(struct leat_reactor *r, struct leat_stream_net *net, const ch
 }
 
 /*
- * It reads while it has still to write: a server that is not read from stops reading itself, and
- * each would wait for the other.
+ * Read replies even while commands are left to write: a server whose replies are not read stops
+ * reading commands, and both sides would wait for each other.
  */
 int
 leat_redis_get_reply(redisContext *c, void **reply)
@@ -170,7 +172,7 @@ leat_redis_get_reply(redisContext *c, void **reply)
 		more = send_some(c);
 		if (more < 0)
 			return REDIS_ERR;
-		/* RDMA has no POLLOUT: WRITABLE is of interest only while something is left. */
+		/* A stream is WRITABLE nearly always: wait for it only while obuf is not empty. */
 		ret = leat_redis_wait(l->reactor, l->stream,
 				      LEAT_STREAM_READABLE | (more ? LEAT_STREAM_WRITABLE : 0),
 				      l->timeout_us);
@@ -215,7 +217,7 @@ leat_redis_command(redisContext *c, const char *format, ...)
  * Asynchronous.
  */
 
-/* The next one that waits is called back, and freed. */
+/* Call back, and free, the oldest command without a reply. Returns whether there was one. */
 static bool
 call_back(struct leat_redis_link *l, void *reply)
 {
@@ -234,10 +236,11 @@ call_back(struct leat_redis_link *l, void *reply)
 	return true;
 }
 
+/* End the connection: fail all commands, tell the program, and free the context. */
 static void
 destroy(struct leat_redis_link *l)
 {
-	l->freeing = true; /* callbacks can't give further commands */
+	l->freeing = true; /* refuse commands that callbacks give */
 	while (call_back(l, NULL))
 		;
 	if (l->up && l->on_disconnect != NULL) {
@@ -254,7 +257,7 @@ copy_error(struct leat_redis_link *l)
 	l->ac.errstr = l->c->errstr;
 }
 
-/* Is it to end now? The program wants it, or the connection has ended. */
+/* Whether the context must be destroyed: on the program's wish, or since its connection ended. */
 static bool
 ends(const struct leat_redis_link *l)
 {
@@ -262,7 +265,7 @@ ends(const struct leat_redis_link *l)
 	       (l->disconnecting && l->head == NULL && sdslen(l->c->obuf) == 0);
 }
 
-/* All replies that are complete. Returns 0, or -1 with err and errstr. */
+/* Hand out all complete replies. Returns 0, or -1 with err and errstr. */
 static int
 replies(struct leat_redis_link *l)
 {
@@ -273,7 +276,7 @@ replies(struct leat_redis_link *l)
 			return -1;
 		if (reply == NULL)
 			return 0;
-		if (!call_back(l, reply)) { /* such as: too many clients */
+		if (!call_back(l, reply)) { /* no command: "too many clients", say */
 			leat_redis_fail(l->c, l->stream, -EPROTO);
 			freeReplyObject(reply);
 			return -1;
@@ -289,7 +292,7 @@ on_ready(struct leat_stream *s, uint32_t ready, void *arg)
 	struct leat_redis_link *l = (struct leat_redis_link *)arg;
 	int more = 0;
 
-	(void)ready; /* what is the case is found out by trying */
+	(void)ready; /* read and write are tried anyway */
 	if (!l->up) {
 		int ret = leat_stream_error(s);
 
@@ -308,7 +311,7 @@ on_ready(struct leat_stream *s, uint32_t ready, void *arg)
 	copy_error(l);
 	if (ends(l))
 		destroy(l);
-	else /* RDMA has no POLLOUT: WRITABLE is of interest only while something is left */
+	else /* a stream is WRITABLE nearly always: watch for it only while obuf is not empty */
 		leat_stream_watch(s, LEAT_STREAM_READABLE | (more ? LEAT_STREAM_WRITABLE : 0),
 				  on_ready, l);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A Redis of five commands over leat's streams. hiredis' reader parses commands as well: they are
- * arrays of strings, as replies can be.
+ * A Redis server of five commands over leat's streams. hiredis' reader, made for replies, parses
+ * commands as well: a command has the format of a reply that is an array of strings.
  *
  *     READABLE: borrow -> reader -> command -> reply to out -> leat_stream_write()
  *                                                 |
- *                       more than the stream takes: no further command until it is out
+ *                       when the stream is full: no further command until out is empty
  */
 
 #include <errno.h>
@@ -23,18 +23,18 @@
 
 #define KEYS 512
 #define VALUE_MAX (16U << 20)
-#define OUT_MAX (1U << 20) /* above it no further command is executed */
+#define OUT_MAX (1U << 20) /* bytes in out above which no further command is executed */
 
 struct entry {
 	char *key, *value;
 	size_t key_len, len;
 };
 
-/* A client. */
+/* The connection of one client. */
 struct session {
 	struct leat_stream *stream;
 	redisReader *reader;
-	char *out; /* replies; those up to sent are written */
+	char *out; /* replies: len of room bytes are filled, the first sent bytes are written */
 	size_t len, sent, room;
 };
 
@@ -43,7 +43,7 @@ static struct leat_stream_net *net;
 
 static void on_ready(struct leat_stream *s, uint32_t ready, void *arg);
 
-/* Append to the replies. Returns 0 or -ENOMEM. */
+/* Append to the replies in out. Returns 0 or -ENOMEM. */
 static int
 put(struct session *s, const void *data, size_t len)
 {
@@ -91,7 +91,7 @@ put_value(struct session *s, const struct entry *e)
 	return ret < 0 ? ret : put(s, "\r\n", 2);
 }
 
-/* The entry of a key; free_one: else a free one, NULL when there is none. */
+/* Find the entry of a key; free_one: or else a free entry. Returns NULL when there is none. */
 static struct entry *
 find(const redisReply *key, bool free_one)
 {
@@ -113,7 +113,7 @@ erase(struct entry *e)
 	memset(e, 0, sizeof(*e));
 }
 
-/* Returns whether there was memory for it. */
+/* Set an entry's key and value. Returns false without room; e NULL: the table is full. */
 static bool
 store(struct entry *e, const redisReply *key, const char *value, size_t len)
 {
@@ -154,7 +154,7 @@ is(const redisReply *cmd, const char *name, size_t args)
 	return cmd->elements == args && strcasecmp(cmd->element[0]->str, name) == 0;
 }
 
-/* Answer a command. Returns 0; -ENOMEM; -EPROTO: it is none. */
+/* Execute a command and append its reply. Returns 0; -ENOMEM; -EPROTO: not a command. */
 static int
 execute(struct session *s, const redisReply *cmd)
 {
@@ -195,7 +195,7 @@ end(struct session *s)
 	free(s);
 }
 
-/* Write what is there. Returns 0; 1: some is left; a negative errno. */
+/* Write the replies in out. Returns 0; 1: the stream is full, some are left; a negative errno. */
 static int
 flush(struct session *s)
 {
@@ -210,7 +210,7 @@ flush(struct session *s)
 	return 0;
 }
 
-/* Execute what is complete, as long as replies go out. Returns as flush(). */
+/* Execute complete commands, until the stream takes no more replies. Returns as flush(). */
 static int
 work(struct session *s)
 {
@@ -236,7 +236,7 @@ on_ready(struct leat_stream *stream, uint32_t ready, void *arg)
 {
 	struct session *s = (struct session *)arg;
 	const void *data;
-	int ret = work(s); /* what waits, first */
+	int ret = work(s); /* first the commands that arrived earlier */
 	ssize_t n;
 
 	(void)ready;
@@ -250,7 +250,7 @@ on_ready(struct leat_stream *stream, uint32_t ready, void *arg)
 	}
 	if (ret < 0)
 		end(s);
-	else /* while replies wait nothing is read: the client feels it */
+	else /* read no more commands while replies wait: this slows the client down */
 		leat_stream_watch(stream, ret > 0 ? LEAT_STREAM_WRITABLE : LEAT_STREAM_READABLE,
 				  on_ready, s);
 }

@@ -4,8 +4,8 @@
 #define VALKEY_NAMES_H
 
 /*
- * libvalkey under hiredis' names: those that this example uses, and no others. A program of
- * libvalkey has no need of it.
+ * hiredis' names for libvalkey's functions and constants, as far as this example uses them. A
+ * program that is written for libvalkey does not need this header.
  */
 
 #define REDIS_BLOCK VALKEY_BLOCK

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What both adapters need: waiting, and errors in hiredis' terms. */
+/* Common to both adapters: waiting for a stream, and setting hiredis' error codes. */
 
 #include <errno.h>
 #include <sched.h>
@@ -19,7 +19,7 @@ leat_redis_wait(struct leat_reactor *r, struct leat_stream *s, uint32_t want, ui
 	uint64_t until = UINT64_MAX;
 	int ret = 0;
 
-	if (leat_reactor_self() != NULL) { /* in a task; in a callback this is an error */
+	if (leat_reactor_self() != NULL) { /* in a task; in a callback the wait fails */
 		if (timeout_us == 0)
 			ret = leat_stream_task_wait(s, want);
 		else
@@ -61,7 +61,7 @@ leat_redis_fail(redisContext *c, const struct leat_stream *s, int status)
 		c->err = REDIS_ERR_EOF;
 		why = "Server closed the connection";
 	} else if (*why == '\0') { /* the stream has not ended */
-#ifdef REDIS_ERR_TIMEOUT	   /* hiredis 0.14 has none */
+#ifdef REDIS_ERR_TIMEOUT	   /* not in hiredis 0.14 */
 		if (status == -ETIMEDOUT)
 			c->err = REDIS_ERR_TIMEOUT;
 #endif

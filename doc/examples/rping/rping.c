@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A leat program that talks to a foreign one: to rping of rdma-core, which knows nothing of leat.
+ * A leat program that talks to a program without leat: to rping of rdma-core.
  *
  *	rping -s -a 10.97.0.2				rping serves
  *	./rping --vdev=fabric_verbs0 -- -c -a 10.97.0.2 -C 10 -v -V
  *
- *	./rping --vdev=fabric_verbs0 -- -s -a 10.97.0.2	this one serves
+ *	./rping --vdev=fabric_verbs0 -- -s -a 10.97.0.2	this program serves
  *	rping -c -a 10.97.0.2 -C 10 -v -V
  *
- * A foreign peer is one like any other: rdma_cm connects, and nothing of leat's travels along. What
- * the two say to each other is in talk.c. The peer reaches no more of our memory than it must: a
- * client's source may be read and its sink be written, by keys of their own; a server gives no key
- * away.
+ * A foreign peer is like any other: rdma_cm connects, and leat adds no data of its own. talk.c has
+ * the protocol. The peer can access only the memory that it needs: of a client, the source may be
+ * read and the sink written, each with a key of its own; a server hands out no key.
  */
 
 #include <errno.h>
@@ -39,7 +38,7 @@ uint64_t pings;
 
 static struct leat_reactor *reactor;
 static struct leat_op recvs[PEERS];
-static bool taken; /* a server for one client has it */
+static bool taken; /* a server for one client has its client */
 static bool failed;
 
 void
@@ -55,7 +54,7 @@ complain(const char *fmt, ...)
 	failed = true;
 }
 
-/* ---- what comes back, and who comes and goes ---- */
+/* ---- completions and events ---- */
 
 static void
 on_ops(void *arg, struct leat_ep *e, struct leat_op **ops, uint16_t n, uint64_t now)
@@ -71,7 +70,7 @@ on_ops(void *arg, struct leat_ep *e, struct leat_op **ops, uint16_t n, uint64_t 
 		if (op->type == LEAT_OP_RECV) {
 			if (op->status == 0)
 				talk_message(op);
-			/* The same receive again; when the endpoint closes it is refused. */
+			/* Post the receive again; an endpoint that closes refuses it. */
 			if (leat_ep_post(e, &op, 1) != 1 && rte_errno != ESHUTDOWN)
 				complain("receive: %s", rte_strerror(rte_errno));
 			continue;
@@ -96,7 +95,7 @@ on_request(uint16_t peer)
 {
 	struct session *s = &sessions[peer];
 
-	/* A server for one client turns others away. */
+	/* A server for one client rejects any other. */
 	if (taken) {
 		if (leat_ep_reject(ep, peer) < 0 && rte_errno != ENOTCONN)
 			complain("%s", leat_err_msg());
@@ -118,7 +117,7 @@ on_request(uint16_t peer)
 static void
 on_gone(struct session *s, const struct leat_event *ev)
 {
-	/* A server's client may leave between two pings; whether it wanted more is not to be seen. */
+	/* A client may leave between two pings: the server can't know whether more were to come. */
 	bool orderly = opt.client ? s->pings == opt.count && opt.count > 0
 				  : s->step == WAIT_SOURCE && !s->told;
 
@@ -196,7 +195,7 @@ begin(void)
 	uint16_t i, peer;
 	int ret;
 
-	/* Receives first: the first message may come as soon as somebody is connected. */
+	/* Post receives first: a client may send as soon as it is connected. */
 	for (i = 0; i < PEERS; i++) {
 		recvs[i] = (struct leat_op){ .type = LEAT_OP_RECV,
 					     .peer = LEAT_PEER_ANY,
@@ -207,7 +206,7 @@ begin(void)
 	}
 	if (leat_ep_post(ep, ops, PEERS) != PEERS)
 		return leat_err(rte_errno, "receives: %s", rte_strerror(rte_errno));
-	/* rping's -a has the host alone; IPv6 goes in brackets. */
+	/* As with rping, -a has no port. leat wants an IPv6 address in brackets. */
 	snprintf(addr, sizeof(addr), strchr(opt.host, ':') != NULL ? "[%s]:%s" : "%s:%s", opt.host,
 		 opt.port);
 	if (opt.server) {
@@ -244,7 +243,7 @@ run(void)
 	}
 	if (begin() < 0) {
 		complain("%s", leat_err_msg());
-		leat_reactor_stop(reactor, STOP_US); /* in order: receives are posted */
+		leat_reactor_stop(reactor, STOP_US); /* close in order: receives are posted */
 	}
 	if (leat_reactor_run(reactor) < 0) /* until stopped; shuts the endpoint down */
 		complain("%s", leat_err_msg());
@@ -253,7 +252,7 @@ run(void)
 static void
 end(void)
 {
-	/* The reactor before the endpoint, the endpoint's regions before it. */
+	/* Destroy the reactor before the endpoint, and deregister memory before the close. */
 	if (leat_reactor_destroy(reactor) < 0)
 		complain("the reactor is still running");
 	if ((mem.sink_mr != NULL && leat_mr_deregister(mem.sink_mr) < 0) ||
@@ -288,7 +287,7 @@ usage(FILE *f)
 	      f);
 }
 
-/* 0 is no number. */
+/* Parse a number from min to max, both above 0. Returns 0 when it is none. */
 static uint64_t
 number(const char *s, uint64_t min, uint64_t max)
 {
@@ -350,7 +349,7 @@ parse(int argc, char **argv)
 	return 0;
 }
 
-/* Async-signal-safe; a program that is interrupted ends as it does otherwise. */
+/* Stop in order, as without a signal. leat_reactor_stop_all() is async-signal-safe. */
 static void
 on_signal(int sig)
 {

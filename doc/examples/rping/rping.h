@@ -3,7 +3,7 @@
 #define RPING_H
 
 /*
- * rping.c: options, the endpoint, connections. talk.c: the talk with a peer.
+ * rping.c has the options, the endpoint and the connections; talk.c has the protocol.
  */
 
 #include <assert.h>
@@ -13,11 +13,11 @@
 #include <leat_error.h>
 #include <leat_fabric.h>
 
-#define SIZE_LEAST 27 /* of a ping, as with rping: the longest head of one */
+#define SIZE_LEAST 27 /* bytes of a ping: room for the longest text in front, as in rping */
 #define SIZE_MOST 65536
-#define PEERS 8
+#define PEERS 8 /* clients at a time */
 
-/* The message. */
+/* A message: where a buffer of the sender is. In network byte order. */
 struct info {
 	uint64_t addr;
 	uint32_t key;
@@ -27,43 +27,43 @@ static_assert(sizeof(struct info) == 16, "as rping has it");
 
 /* What a session waits for. */
 enum step {
-	NOBODY = 0,  /* free */
+	NOBODY = 0,  /* nothing: this slot is free */
 	WAIT_SOURCE, /* server: for a message that names the source */
 	READING,     /* server: for the READ */
 	WAIT_SINK,   /* server: for a message that names the sink */
 	WRITING,     /* server: for the WRITE */
 	WAIT_READ,   /* client: to be told that the source was read */
 	WAIT_WRITE,  /* client: to be told that the sink was written */
-	LEAVING,     /* to be gone */
+	LEAVING,     /* for the end of its disconnect */
 };
 
-/* The talk with one peer. */
+/* The conversation with one peer. */
 struct session {
 	enum step step;
-	bool up;	 /* LEAT_EV_CONNECTED came; the first message may be faster */
-	bool told;	 /* a message is there, in `in` */
-	uint16_t flying; /* ops that have not come back */
+	bool up;	 /* LEAT_EV_CONNECTED came; the first message may come before it */
+	bool told;	 /* `in` holds a message that was not handled yet */
+	uint16_t flying; /* ops in flight */
 	uint32_t len;	 /* server: bytes of this ping */
 	uint64_t pings;
-	struct leat_op op; /* all that is sent: there is never more than one */
-	struct info in;
-	char why[128]; /* LEAVING: the reason, if it is ours */
+	struct leat_op op; /* SEND, READ or WRITE: at most one is in flight */
+	struct info in;	   /* the peer's last message */
+	char why[128];	   /* LEAVING: why this program disconnects */
 };
 
 struct options {
 	bool client, server, persistent, verbose, validate;
-	uint64_t count; /* 0: without end */
+	uint64_t count; /* pings; 0: no limit */
 	uint32_t size;
 	const char *host, *port;
 };
 
-/* Buffers, and the regions in which they are registered. */
+/* The buffers, and their memory regions. */
 struct memory {
 	struct {
 		struct info in[PEERS], out[PEERS];
 	} msg;
-	char ping[PEERS][SIZE_MOST]; /* server: what was read; client: [0] is the source */
-	char sink[SIZE_MOST];	     /* client */
+	char ping[PEERS][SIZE_MOST]; /* server: what it read, per peer; client: [0] is the source */
+	char sink[SIZE_MOST];	     /* client: what the server writes */
 	struct leat_mr *msg_mr, *ping_mr, *sink_mr;
 };
 
@@ -73,18 +73,18 @@ extern struct leat_ep *ep;
 extern struct session sessions[PEERS]; /* by peer */
 extern uint64_t pings;		       /* of all sessions */
 
-/* Says what went wrong; the exit code will tell, too. */
+/* Report an error on stderr, and make the program's exit code 1. */
 void complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- talk.c ---- */
 
-/* The first word is the client's. */
+/* Begin a ping: send the source. Clients only. */
 void talk_begin(struct session *s);
-/* A message came, or something that was sent came back: on with the session, if that was all. */
+/* Take the next step, once the op in flight has completed and the message due has come. */
 void talk_go_on(struct session *s);
-/* A RECV came back with a message. */
+/* Handle a message: a RECV that completed. */
 void talk_message(const struct leat_op *op);
-/* A session is over, because of us. What is in flight comes back, then comes the event. */
+/* Disconnect a session for this reason. Its ops complete, then LEAT_EV_DISCONNECTED comes. */
 void talk_leave(struct session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif /* RPING_H */

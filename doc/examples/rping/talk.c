@@ -11,11 +11,11 @@
  *                      sink  <---------------------  WRITE: what was read
  *       RECV  <------------------------------------  SEND: go on
  *
- * Each message is struct info, 16 bytes in network byte order; in a "go on" its fields say nothing.
- * Only one side speaks at a time.
+ * Each message is struct info, 16 bytes in network byte order; in a "go on" the fields are unused.
+ * The two sides take turns.
  *
- * Nothing that comes from the peer is believed: not who speaks when, not the length of a message,
- * not the sizes in it, nor that what it sends is text.
+ * Nothing that comes from the peer is trusted: neither its turn, nor the length of a message, nor
+ * the sizes in it, nor that a ping is text.
  */
 
 #include <endian.h>
@@ -40,12 +40,12 @@ talk_leave(struct session *s, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(s->why, sizeof(s->why), fmt, ap);
 	va_end(ap);
-	/* -ENOTCONN: it is going already. */
+	/* ENOTCONN: the peer is disconnecting already. */
 	if (leat_ep_disconnect(ep, (uint16_t)(s - sessions)) < 0 && rte_errno != ENOTCONN)
 		complain("%s", leat_err_msg());
 }
 
-/* ---- what is sent ---- */
+/* ---- sends ---- */
 
 static void
 post(struct session *s, enum leat_op_type type, void *buf, uint32_t size, struct leat_mr *mr)
@@ -57,10 +57,10 @@ post(struct session *s, enum leat_op_type type, void *buf, uint32_t size, struct
 	op->buf = buf;
 	op->size = size;
 	op->mr = mr;
-	/* READ and WRITE: as the peer said. If that is a lie, they come back with an error. */
+	/* READ and WRITE: the peer's address and key. If they are wrong, the op fails. */
 	op->raddr = be64toh(s->in.addr);
 	op->rkey = be32toh(s->in.key);
-	/* There is room for one op per peer: post can't be full. */
+	/* The endpoint has room for an op per peer, and this is the peer's only one. */
 	if (leat_ep_post(ep, &op, 1) == 1)
 		s->flying++;
 	else
@@ -68,7 +68,7 @@ post(struct session *s, enum leat_op_type type, void *buf, uint32_t size, struct
 			   rte_strerror(rte_errno));
 }
 
-/* Tells the peer where a piece of our memory is; NULL: nothing but "go on". */
+/* Send the peer the address and key of buf, opt.size bytes; buf NULL: a "go on". */
 static void
 post_info(struct session *s, const struct leat_mr *mr, const char *buf)
 {
@@ -89,9 +89,9 @@ post_info(struct session *s, const struct leat_mr *mr, const char *buf)
 	post(s, LEAT_OP_SEND, out, sizeof(*out), mem.msg_mr);
 }
 
-/* ---- a ping ---- */
+/* ---- the steps of a ping ---- */
 
-/* What a peer wrote: there may be no end in it, and no text. */
+/* Print a peer's bytes: they may lack a terminating zero, and may be no text. */
 static void
 show(const char *what, const char *buf, uint32_t len)
 {
@@ -188,7 +188,7 @@ talk_go_on(struct session *s)
 {
 	bool wait = s->step != READING && s->step != WRITING;
 
-	/* A reply may be faster than the completion of what it answers. */
+	/* A reply may arrive before the completion of the op that it answers. */
 	if (!s->up || s->flying > 0 || s->step == LEAVING || (wait && !s->told))
 		return;
 	if (wait)
@@ -199,7 +199,7 @@ talk_go_on(struct session *s)
 		server_step(s);
 }
 
-/* ---- what comes back, and in ---- */
+/* ---- receives ---- */
 
 void
 talk_message(const struct leat_op *op)
@@ -207,7 +207,7 @@ talk_message(const struct leat_op *op)
 	struct session *s;
 
 	if (op->src >= PEERS || sessions[op->src].step == NOBODY)
-		return; /* its sender is gone */
+		return; /* its sender has disconnected */
 	s = &sessions[op->src];
 	if (s->step == LEAVING)
 		return;
