@@ -1,22 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""leat's channel: frames through shared memory, safe against kills, from Python.
+"""leat's channel from Python: frames through shared memory, safe when a process is killed.
 
-The same operations as leat_channel.h, on libleat-channel.so, without a build step:
+The operations are those of leat_channel.h. The package calls libleat-channel.so through ctypes and
+needs no build step:
 
     from leat_channel import Channel, unlink
 
     with Channel.create("/watch") as ch:        # one process
         ch.send(1, b"hello")
-        ch.terminate()                          # the orderly end
+        ch.terminate()                          # end the channel in order
 
-    with Channel.open("/watch") as ch:          # another one
-        for frame in ch:                        # until terminated
+    with Channel.open("/watch") as ch:          # another process
+        for frame in ch:                        # until the channel is terminated
             print(frame.type, frame.hash, frame.data)
     unlink("/watch")
 
-What leat_channel.h promises holds here, too, whoever is killed and when. Errors are ChannelErrors, which
-are OSErrors, with the library's words. Frames can be filled and read where they lie: Channel.reserve() and
-Channel.peek() give memoryviews. doc/guide/channel.md says how it works.
+The promises of leat_channel.h hold here as well, whichever process is killed at whatever moment.
+Errors are raised as ChannelError, a subclass of OSError, with the library's message. Frames can be
+filled and read in shared memory, without a copy: Channel.reserve() and Channel.peek() return
+memoryviews. doc/guide/channel.md explains how a channel works.
 """
 
 from ._abi import (

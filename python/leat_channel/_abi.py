@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What leat_channel.h says, for ctypes: constants, structures, functions.
+"""The interface of leat_channel.h for ctypes: constants, structures, functions.
 
-test/python compares each of them with the header.
+It must agree with the header; test/python compares the two.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ HEADER = 16
 DELIVERIES = 4
 FOREVER = (1 << 64) - 1
 DROPPED = 1
-BURST = 64  # of peek and dispatch
+BURST = 64  # most frames per peek() or dispatch()
 
 
 class Notify(enum.IntEnum):
-    """How a participant tells others that there is a frame, or room."""
+    """How a participant notifies others of a new frame or of room."""
 
     FUTEX = 0
     NONE = 1
@@ -33,14 +33,14 @@ class Notify(enum.IntEnum):
 
 
 class OnDeath(enum.IntEnum):
-    """What becomes of a frame whose reader died with it in its hands."""
+    """What happens to a frame whose reader died while holding it."""
 
     REDELIVER = 0
     DROP = 1
 
 
 class Full(enum.IntEnum):
-    """What a writer does when there is no room."""
+    """What a writer does when the channel has no room for a frame."""
 
     FAIL = 0
     WAIT = 1
@@ -59,20 +59,20 @@ class WaitHow(enum.IntEnum):
 
 
 class Invalid(enum.IntEnum):
-    """What a reader does with a frame whose header is wrong."""
+    """What a reader does with a frame whose header is invalid."""
 
     END = 0
     SKIP = 1
 
 
 class ArmFor(enum.IntFlag):
-    """What Channel.arm() is for."""
+    """What Channel.arm() watches: frames to read, room to write."""
 
     FRAMES = 1
     ROOM = 2
 
 
-# enum leat_channel_counter, in its order
+# In the order of enum leat_channel_counter.
 COUNTERS = ("sent", "received", "full", "overwritten", "invalid", "aborted", "returned", "lost")
 
 
@@ -88,12 +88,14 @@ os.register_at_fork(after_in_child=_forked)
 
 
 class Raw(c.c_void_p):
-    """A struct leat_channel, which is closed with its last reference: from the call that makes it on.
+    """A struct leat_channel *, owned by this object: closed when its last reference goes away.
 
-    In the child of a fork it is the parent's still, and is not closed.
+    Ownership begins inside the ctypes call that returns the handle, so that no interrupt can leak
+    it. In the child of a fork the handle still belongs to the parent, and is not closed.
 
-    consume_first and close_now call the library when they are read. Python looks for signals behind calls,
-    not behind attributes: what follows one of them, without a call, is done, too, or neither is.
+    consume_first and close_now are properties that call the library when they are read. Python
+    handles signals after calls, but not after attribute access. The library call and the statements
+    behind it, up to the next call, are therefore all executed, or none is.
     """
 
     _made = -1
@@ -106,7 +108,7 @@ class Raw(c.c_void_p):
         return self._made != _forks
 
     def hold(self) -> Hold:
-        """To be kept by whatever is over the memory."""
+        """Return an object that keeps the memory mapped; every view of the memory refers to one."""
         if len(self._views) > 64:
             self._views = [v for v in self._views if v() is not None]
         hold = Hold(self)
@@ -114,6 +116,7 @@ class Raw(c.c_void_p):
         return hold
 
     def viewed(self) -> bool:
+        """Whether views of the memory still exist."""
         return any(v() is not None for v in self._views)
 
     def __del__(self) -> None:
@@ -123,14 +126,14 @@ class Raw(c.c_void_p):
 
 
 class Hold:
-    """Keeps the memory."""
+    """Keeps the channel's memory mapped while a view of it exists."""
 
     def __init__(self, raw: Raw) -> None:
         self._raw = raw
 
 
 class Conf(c.Structure):
-    """struct leat_channel_conf"""
+    """struct leat_channel_conf."""
 
     _fields_ = [
         ("size", c.c_uint64),
@@ -142,7 +145,7 @@ class Conf(c.Structure):
 
 
 class Opts(c.Structure):
-    """struct leat_channel_opts"""
+    """struct leat_channel_opts."""
 
     _fields_ = [
         ("full", c.c_uint),
@@ -154,7 +157,7 @@ class Opts(c.Structure):
 
 
 class CFrame(c.Structure):
-    """struct leat_channel_frame"""
+    """struct leat_channel_frame."""
 
     _fields_ = [
         ("data", c.c_void_p),
@@ -166,7 +169,7 @@ class CFrame(c.Structure):
 
 
 class CSent(c.Structure):
-    """struct leat_channel_sent"""
+    """struct leat_channel_sent."""
 
     _fields_ = [
         ("sent", c.c_uint),
@@ -175,7 +178,7 @@ class CSent(c.Structure):
 
 
 class CWho(c.Structure):
-    """struct leat_channel_who"""
+    """struct leat_channel_who."""
 
     _fields_ = [
         ("slot", c.c_uint32),
@@ -189,7 +192,7 @@ class CWho(c.Structure):
 
 
 class CInfo(c.Structure):
-    """struct leat_channel_info"""
+    """struct leat_channel_info."""
 
     _fields_ = [
         ("size", c.c_uint64),
@@ -213,7 +216,6 @@ class CInfo(c.Structure):
     ]
 
 
-# The library's waits are long; everything else is short.
 _HANDLE = c.c_void_p
 _FUNCTIONS = {
     # name: (result, arguments)
@@ -239,7 +241,7 @@ _FUNCTIONS = {
     "consume": (c.c_int, [_HANDLE]),
     "consume_some": (c.c_int, [_HANDLE, c.c_uint]),
     "give_back": (c.c_int, [_HANDLE]),
-    # What with gives to __exit__ are the last three; more than that are not looked at.
+    # A with statement appends __exit__'s three arguments, of which the library reads the first.
     "settle": (c.c_int, [_HANDLE, c.c_bool, c.c_void_p] + 3 * [c.py_object]),
     "wait": (c.c_int, [_HANDLE, c.c_uint64]),
     "wait_room": (c.c_int, [_HANDLE, c.c_uint32, c.c_uint64]),
@@ -252,7 +254,7 @@ _FUNCTIONS = {
 
 
 class _Library:
-    """The functions of libleat-channel, without their prefix: lib.send, getattr(lib, "pass")."""
+    """The functions of libleat-channel without their prefix: lib.send, getattr(lib, "pass")."""
 
     def __init__(self, path: str) -> None:
         dll = c.CDLL(path, use_errno=True)
@@ -261,7 +263,7 @@ class _Library:
             function.restype = result
             function.argtypes = arguments
             setattr(self, name, function)
-        # Properties, so that they are called by an attribute's name: see Raw.
+        # As properties, so that reading an attribute calls them: see Raw.
         first = c.CFUNCTYPE(c.c_int, _HANDLE, c.c_uint)
         Raw.consume_first = property(
             first(("leat_channel_consume_some", dll), ((1, "ch"), (1, "n", 1)))
@@ -274,10 +276,11 @@ _loaded: _Library | None = None
 
 
 def load(path: str | None = None) -> None:
-    """Load the library from this path; without one the dynamic loader looks for it.
+    """Load the library from this path, or, without one, where the dynamic loader finds it.
 
-    Everything else in this module does the latter by itself: only a library in an unusual place needs
-    this call, before any other. Raises OSError, also if it was loaded before and a path is given.
+    Only a library in an unusual place needs this call, before any other of the package: all others
+    load the library without a path when they need it. Raises OSError if the library can't be
+    loaded, or if a path is given and the library is loaded already.
     """
     global _loaded
     with _lock:
@@ -297,7 +300,7 @@ def load(path: str | None = None) -> None:
 
 
 def library() -> _Library:
-    """The loaded library; loads it if need be."""
+    """Return the library, loaded if necessary."""
     if _loaded is None:
         load()
     assert _loaded is not None

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The Channel.
+"""The Channel class.
 
-A KeyboardInterrupt may come between any two steps of this, and inside of none of the library's calls. So what
-matters is the library's to know: what is held, what is reserved. Python notes that something is unsettled before
-it begins a step, and a method that finds it so asks the library first. Frames that the library holds and that
-no caller ever got are those of a peek or recv that was interrupted: the next one has them.
+A KeyboardInterrupt may be raised between any two steps of this module, but never inside a call of
+the library. Therefore the library keeps the state that matters: which frames are held, which one is
+reserved. A method sets _unsettled before it changes that state. The next method that finds
+_unsettled set asks the library what the state is (_settle()). Frames that the library holds and
+that no caller has received belong to a peek() or recv() that was interrupted; the next peek() or
+recv() returns them.
 
-What returns something that was taken, or takes it for good, does so without a call behind it: Python looks for
-signals there. That it is so in CPython since 3.11 is not promised by the language; where it is not, an
-interrupted recv() keeps what it has for the next one.
+A method that returns a taken frame, or consumes one, makes no call behind that step, because Python
+handles signals after calls. CPython behaves so since 3.11, though the language does not promise it.
+Elsewhere an interrupted recv() keeps its frame for the next recv().
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ from ._errors import WouldBlock, error, from_errno, from_result
 from ._info import Info, info_of
 from ._views import Frame, Frames, Reservation, Sent, _settled, release, view
 
-# The library's waits are not ended by signals: after so many seconds Python looks for a Ctrl-C.
+# Signals do not end the library's waits: seconds of each wait, after which Python checks for
+# Ctrl-C.
 _SLICE = 0.1
 _NS = 1_000_000_000
 _U32 = (1 << 32) - 1
@@ -73,13 +76,13 @@ def _conf(size, participants, notify, on_death, start) -> _abi.Conf:
 
 
 class _Options:
-    """How a participant behaves, for the constructors of Channel: each takes these as keywords.
+    """How a participant behaves: keyword arguments of each constructor of Channel.
 
-    full          what to do when there is no room; with Full.WAIT at most for full_timeout seconds (None:
-                  for ever)
+    full          what to do when there is no room for a frame
+    full_timeout  with Full.WAIT: longest wait for room, seconds (None: no limit)
     wait          how to wait
-    invalid       what to do with a frame whose header is wrong
-    check_ms      who waits looks after so many ms whether somebody died; 0: 10
+    invalid       what to do with a frame whose header is invalid
+    check_ms      while waiting, check every check_ms whether a participant died; 0: 10
     """
 
     def __init__(
@@ -94,7 +97,7 @@ class _Options:
         _end(full_timeout)
         self.waits = full == _abi.Full.WAIT
         self.full_timeout = full_timeout
-        # To wait is Python's part: so that it is ended by signals.
+        # Python waits for room itself, so that a signal can end the wait.
         self.raw = _abi.Opts(
             _abi.Full.FAIL if self.waits else full,
             0,
@@ -111,17 +114,19 @@ class Channel:
             ch.send(1, b"hello")                            for frame in ch:
             ch.terminate()                                      print(frame.type, frame.data)
 
-    It is for one thread at a time; other threads join() for themselves. Of two that are in a call at
-    once the second gets Busy. In the child of a fork every call gets Closed.
+    A Channel is used by one thread at a time; every other thread calls join() to get its own. When
+    two threads are in a call at once, the second one's call raises Busy. In the child of a fork
+    every call raises Closed.
 
-    timeout is in seconds: None is for ever, 0 does not wait.
+    timeout is in seconds; None: no limit, 0: do not wait.
 
-    A KeyboardInterrupt, or what else a signal's handler raises, may come at any time. What was sent is sent,
-    and a frame that recv() or peek() did not return is there for the next one.
+    A KeyboardInterrupt, or another exception of a signal handler, may be raised at any time. It
+    does not lose frames: a frame that was sent stays sent, and a frame that an interrupted recv()
+    or peek() had taken is returned by the next one.
     """
 
     def __init__(self, raw: _abi.Raw, options: _Options) -> None:
-        """Not to be called: create(), open(), memfd(), accept() and join() make Channels."""
+        """For this module only: use create(), open(), memfd(), accept() or join()."""
         if not raw:
             raise from_errno()
         raw.adopt()
@@ -134,10 +139,11 @@ class Channel:
         self._interrupted = False  # the library holds frames that no caller has
         self._frames: Frames | None = None
         self._reservation: Reservation | None = None
-        self._kept: tuple[Frame, int] | None = None  # of recv(), and how many were held with it
+        # The frame of an interrupted recv(), and how many frames were held, with this one.
+        self._kept: tuple[Frame, int] | None = None
         self.max = self._lib.max(raw)  #: largest payload of a frame, bytes
 
-    # ---- making, leaving ----
+    # ---- create, open, close ----
 
     @classmethod
     def create(
@@ -151,10 +157,13 @@ class Channel:
         start: int = 0,
         **options,
     ) -> Channel:
-        """Make a channel in POSIX shared memory, and take part. Exists, if it does.
+        """Create a channel in POSIX shared memory, and join it. Raises Exists if the name is taken.
 
-        name is as for shm_open(3): "/watch". size of the buffer: a power of two from SIZE_MIN to SIZE_MAX,
-        0: 1 MiB. participants: 1 to 64, 0: 64. start: first position, for tests.
+        name          as for shm_open(3): "/watch"
+        size          bytes of the buffer, a power of two from SIZE_MIN to SIZE_MAX; 0: 1 MiB
+        participants  at most, 1 to 64; 0: 64
+        start         first position, for tests
+        options       keywords: full, full_timeout, wait, invalid, check_ms
         """
         o = _Options(**options)
         conf = _conf(size, participants, notify, on_death, start)
@@ -162,7 +171,10 @@ class Channel:
 
     @classmethod
     def open(cls, name: str | bytes, **options) -> Channel:
-        """Take part in one that is there. NotFound, Corrupt, ...; WouldBlock: it is being made."""
+        """Join an existing channel; options as in create().
+
+        Raises NotFound, Corrupt, Denied, or WouldBlock while its creator has not finished it.
+        """
         o = _Options(**options)
         return cls(_abi.library().open(_name(name), o.raw), o)
 
@@ -177,14 +189,17 @@ class Channel:
         start: int = 0,
         **options,
     ) -> Channel:
-        """Make a channel without a name, to be passed over a UNIX socket, and take part."""
+        """Create a channel without a name, for pass_to(), and join it; arguments as in create()."""
         o = _Options(**options)
         conf = _conf(size, participants, notify, on_death, start)
         return cls(_abi.library().memfd(conf, o.raw), o)
 
     @classmethod
     def accept(cls, sock, *, timeout: float | None = None, **options) -> Channel:
-        """Receive from a connected UNIX socket (or its descriptor) what pass_to() sent, and take part."""
+        """Receive a channel that pass_to() sent over a connected UNIX socket, and join it.
+
+        sock is a socket or its descriptor; options as in create(). Raises TimedOut.
+        """
         o = _Options(**options)
         fd = sock if isinstance(sock, int) else sock.fileno()
         end = _end(timeout)
@@ -195,7 +210,7 @@ class Channel:
         return cls(_abi.library().accept(fd, o.raw), o)
 
     def pass_to(self, sock) -> None:
-        """Send this channel, made by memfd(), over a connected UNIX socket (or its descriptor)."""
+        """Send this channel, of memfd(), over a connected UNIX socket (or its descriptor)."""
         fd = sock if isinstance(sock, int) else sock.fileno()
         raw = self._begin()
         try:
@@ -204,7 +219,7 @@ class Channel:
             self._leave()
 
     def join(self, **options) -> Channel:
-        """Another participant on the same memory, for another thread."""
+        """Return another participant of the same channel, for another thread."""
         o = _Options(**options)
         raw = self._begin()
         try:
@@ -213,10 +228,10 @@ class Channel:
             self._leave()
 
     def close(self) -> None:
-        """Leave: what is reserved becomes empty, what was peeked goes to others. Again: nothing happens.
+        """Leave the channel. A second close() does nothing.
 
-        If somebody still has a view of the memory, a slice of a frame's data say, the participant's place
-        is free only when that is gone.
+        A reserved frame is aborted, and peeked frames are given back. While the program still has a
+        view of the memory, such as a slice of a frame's data, the participant's slot stays taken.
         """
         raw = self._raw
         if raw is None:
@@ -242,6 +257,7 @@ class Channel:
 
     @property
     def closed(self) -> bool:
+        """Whether close() was called."""
         return self._raw is None
 
     def __enter__(self) -> Channel:
@@ -251,7 +267,10 @@ class Channel:
         self.close()
 
     def _begin(self) -> _abi.Raw:
-        """No other call is under way from here to _leave(). The library's handle, of which all is known."""
+        """Begin a call, which lasts until _leave(): return the library's handle, settled.
+
+        Raises Busy while another call is under way, and Closed.
+        """
         raw = self._raw
         if raw is None:
             raise error(errno.EBADF, "the channel is closed")
@@ -263,10 +282,12 @@ class Channel:
                 if self._caller.get(0) is not caller:
                     continue
                 if self._calls(caller[0], mine[0]):
-                    raise error(errno.EBUSY, "another call is under way; threads join() for themselves")
-                # An exception came when it had ended, or before it began.
+                    raise error(
+                        errno.EBUSY, "another call is under way; threads join() for themselves"
+                    )
+                # An exception ended that caller's method before its _leave() or before its try.
                 self._caller.pop(0, None)
-        # Another thread may have closed it meanwhile, or a copy of this object.
+        # Another thread, or a copy of this object, may have closed the channel meanwhile.
         if self._raw is None or raw.value is None:
             self._leave()
             raise error(errno.EBADF, "the channel is closed")
@@ -278,8 +299,11 @@ class Channel:
         self._caller.pop(0, None)
 
     def _calls(self, ident: int, me: int) -> bool:
-        """Is the thread in a method of this? Its stack knows, whatever became of what the method noted."""
-        # Without this function, _begin() and the method that calls it.
+        """Whether the thread is in a method of this Channel, according to its stack.
+
+        The entry in _caller does not tell: an exception may have kept _leave() from removing it.
+        """
+        # Skip the frames of this function, of _begin() and of the method that called _begin().
         frame = sys._getframe(3) if ident == me else sys._current_frames().get(ident)
         while frame is not None:
             if frame.f_code in _METHODS and frame.f_locals.get("self") is self:
@@ -288,7 +312,7 @@ class Channel:
         return False
 
     def _settle(self, raw: _abi.Raw) -> None:
-        """Something is in hand, or was when an exception came: what is it by now?"""
+        """Bring this object's state in line with the library's, after a step or an interrupt."""
         held = self._lib.held(raw, None, 0)
         reserved = self._lib.reserved(raw)
         if self._frames is not None and (held == 0 or self._frames._box.value is None):
@@ -300,7 +324,7 @@ class Channel:
         if self._reservation is None and reserved:
             self._lib.abort(raw)
         if self._kept is not None and self._kept[1] == held:
-            self._kept = None  # it was not consumed
+            self._kept = None  # not consumed: the library still holds the frame
         self._interrupted = held > 0 and self._frames is None
         self._unsettled = (
             held > 0 or self._reservation is not None or self._kept is not None
@@ -320,7 +344,7 @@ class Channel:
 
     @staticmethod
     def _await(call: Callable[[int], int], end: float | None) -> int:
-        """call(ns) in slices, until it does not time out, or end."""
+        """Repeat call(ns) in slices, until it does not time out, or until end."""
         while True:
             left = _SLICE if end is None else min(_SLICE, max(0.0, end - time.monotonic()))
             ret = call(int(left * _NS))
@@ -332,7 +356,7 @@ class Channel:
     def _with_room(
         self, raw: _abi.Raw, length: int, end: float | None, call: Callable[[], int]
     ) -> int:
-        """What sends, as the option full wants it; until end, if it waits."""
+        """Call what sends. With Full.WAIT wait for room first, and repeat until end."""
         if not self._options.waits:
             return call()
         length = min(length, _U32)
@@ -342,14 +366,15 @@ class Channel:
                 return -errno.EAGAIN
             if ret == 0:
                 ret = call()
-            # Other writers may have been faster, each time: then it is the time that ends this.
+            # Other writers may take the room each time: then the time-out ends this loop.
             if ret != -errno.EAGAIN or (end is not None and time.monotonic() >= end):
                 return ret
 
     def send(self, type: int, data, hash: int = 0) -> bool:
-        """Send a frame: type from 1, data bytes or the like, from 1 byte to max.
+        """Send a frame. Return False if it was dropped (Full.DROP_NEWEST).
 
-        False: it was dropped, as full wants it. WouldBlock: no room. Terminated.
+        type is 1 or more; data is bytes or another buffer, of 1 to max bytes. Raises WouldBlock
+        when there is no room, and Terminated.
         """
         kind = _uint(type, _U32, "type")
         tag = _uint(hash, _U64, "hash")
@@ -366,11 +391,12 @@ class Channel:
             self._leave()
 
     def send_burst(self, frames: Iterable[Frame | tuple]) -> Sent:
-        """Send frames, Frame or (type, data) or (type, data, hash), in one reservation if they fit.
+        """Send frames, each a Frame, (type, data) or (type, data, hash), in one step if they fit.
 
-        How many were sent, or dropped as full wants it: fewer than there are if then there was no room, or
-        one of them is wrong. Sent, an int, has each of the two numbers. If none, what send() raises.
-        full_timeout is for all of them.
+        Return how many frames, from the first on, were sent or dropped: a Sent, which has both
+        numbers. It is less than the number of frames when there was no room for the next one, or
+        the next one is invalid. When that is the first one, raise as send() does. full_timeout is
+        for all frames together.
         """
         items = [Frame(*f) for f in frames]
         if not items:
@@ -407,12 +433,12 @@ class Channel:
             self._leave()
 
     def reserve(self, type: int, length: int, hash: int = 0) -> Reservation:
-        """Reserve a frame of length bytes, to be filled in place. One at a time.
+        """Reserve a frame of length bytes, to be filled in place. Only one may be reserved.
 
             with ch.reserve(1, 8) as data:
                 struct.pack_into("<Q", data, 0, value)
 
-        WouldBlock also if it is dropped, as full wants it.
+        Raises as send(), and WouldBlock when Full.DROP_NEWEST drops the frame.
         """
         kind = _uint(type, _U32, "type")
         tag = _uint(hash, _U64, "hash")
@@ -434,24 +460,27 @@ class Channel:
         except BaseException:
             self._leave()
             raise
-        # No call from here on.
+        # No call from here on: see the top of this file.
         self._reservation = reservation
         del self._caller[0]
         return reservation
 
     def _finish(self, pending: Frames | Reservation, good: bool) -> None:
-        """Of a Reservation, commit or abort; of Frames, consume or give back."""
+        """Commit (good) or abort a Reservation; consume (good) or give back Frames."""
         raw = self._begin()
         try:
             if self._frames is not pending and self._reservation is not pending:
                 raise ValueError(pending._what)
-            # What exc_info would be is all there is to it.
+            # As __exit__ at the end of a with block: no exception commits or consumes.
             pending._exit(None if good else BaseException, None, None)
         finally:
             self._leave()
 
     def terminate(self) -> None:
-        """The orderly end: nothing can be sent after it, and who has read what was sent is told."""
+        """End the channel in order: nothing can be sent any more.
+
+        Readers read the remaining frames; then their calls raise Terminated.
+        """
         raw = self._begin()
         try:
             self._checked(self._lib.terminate(raw))
@@ -461,7 +490,10 @@ class Channel:
     # ---- reading ----
 
     def _take(self, raw: _abi.Raw, array, n: int, timeout: float | None) -> int:
-        """Frames in hand, as many as array has room for: n new ones at most, or those that were interrupted."""
+        """Fill array with frames that the library then holds; return how many.
+
+        They are at most n new frames, or those of a call that was interrupted.
+        """
         end = _end(timeout)
         self._unsettled = True
         if self._interrupted:
@@ -472,12 +504,12 @@ class Channel:
                 return self._checked(ret)
             self._checked(self._await(lambda ns: self._lib.wait(raw, ns), end))
             if end is not None and time.monotonic() >= end:
-                # To wait may have been no use: then it is the time that ends this.
+                # Other readers may take the frames each time: then the time-out ends this loop.
                 ret = self._lib.peek(raw, array, n)
                 return self._checked(ret if ret != -errno.EAGAIN else -errno.ETIMEDOUT)
 
     def _recv(self, raw: _abi.Raw, timeout: float | None) -> tuple[Frame, int]:
-        """A frame, and how many are held of which it is the first; 0: it was consumed before."""
+        """Return a frame and how many frames, with it, are held; 0: it is consumed already."""
         if self._kept is not None:
             return self._kept[0], 0
         array = (_abi.CFrame * 1)()
@@ -489,9 +521,10 @@ class Channel:
         )
 
     def recv(self, timeout: float | None = None) -> Frame:
-        """Take a frame out, with a copy of its payload. Terminated: all is read.
+        """Take a frame out of the channel, with a copy of its payload.
 
-        TimedOut, or with timeout 0 WouldBlock: none is there.
+        Raises TimedOut, or WouldBlock if timeout is 0, when there is no frame; Terminated when the
+        channel is terminated and all frames are read.
         """
         _end(timeout)
         raw = self._begin()
@@ -500,7 +533,7 @@ class Channel:
         except BaseException:
             self._leave()
             raise
-        # No call from here on.
+        # No call from here on, except the library's by consume_first: see the top of this file.
         frame, held = kept
         if held > 0:
             self._kept = kept
@@ -514,7 +547,7 @@ class Channel:
         return frame
 
     def __iter__(self) -> Iterator[Frame]:
-        """recv() until the channel is terminated and all is read."""
+        """Yield frames as recv() does, until the channel is terminated and all are read."""
         while True:
             try:
                 frame = self.recv()
@@ -523,14 +556,14 @@ class Channel:
             yield frame
 
     def peek(self, n: int = _abi.BURST, timeout: float | None = None) -> Frames:
-        """Take up to n frames, 1 to 64, where they lie.
+        """Take up to n frames, 1 to 64, without copying them.
 
             with ch.peek() as frames:
                 for frame in frames:
                     total += len(frame.data)
 
-        Busy: those of the call before are still held. Else as recv(). If the call before was interrupted
-        these are its frames, as many as there are.
+        Raises Busy while frames of an earlier peek() are held; otherwise as recv(). If the previous
+        peek() or recv() was interrupted, return all frames that it had taken.
         """
         n = _uint(n, _U32, "n")
         array = (_abi.CFrame * _abi.BURST)()
@@ -551,7 +584,7 @@ class Channel:
         except BaseException:
             self._leave()
             raise
-        # No call from here on.
+        # No call from here on: see the top of this file.
         self._frames = frames
         self._interrupted = False
         del self._caller[0]
@@ -560,11 +593,12 @@ class Channel:
     def dispatch(
         self, fn: Callable[[Frame], object], n: int = _abi.BURST, timeout: float | None = None
     ) -> int:
-        """Take up to n frames, 1 to 64, and call fn with each; its data, a memoryview, is good until fn
-        returns. How many were consumed: those for which fn returned something false, such as None.
+        """Take up to n frames, 1 to 64, and call fn with each. Return how many were consumed.
 
-        The first one for which it returns something true, or raises, is given back with those behind
-        it; the exception is then raised here. fn can't use this Channel: it gets Busy.
+        frame.data is a memoryview that is valid until fn returns. A frame is consumed when fn
+        returns a false value, such as None. When fn returns a true value or raises, that frame and
+        those behind it are given back, and the exception is raised here. Calls of this Channel in
+        fn raise Busy.
         """
         n = _uint(n, _U32, "n")
         array = (_abi.CFrame * _abi.BURST)()
@@ -582,7 +616,7 @@ class Channel:
                         release(data)
                     done += 1
             finally:
-                # Interrupted, it is done by whoever looks next.
+                # If this is interrupted, the next method settles it.
                 if done > 0:
                     self._checked(self._lib.consume_some(raw, done))
                 if done < got:
@@ -592,7 +626,7 @@ class Channel:
         finally:
             self._leave()
 
-    # ---- waiting, the dead, looking on ----
+    # ---- wait, recover, inspect ----
 
     def _waited(self, ret: int) -> bool:
         if ret == -errno.ETIMEDOUT:
@@ -601,7 +635,10 @@ class Channel:
         return True
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until there may be a frame to take. False: not in time. Terminated: all is read."""
+        """Wait until there may be a frame to take. Return False on a time-out.
+
+        Raises Terminated when the channel is terminated and all frames are read.
+        """
         end = _end(timeout)
         raw = self._begin()
         try:
@@ -612,7 +649,7 @@ class Channel:
             self._leave()
 
     def wait_room(self, length: int, timeout: float | None = None) -> bool:
-        """Likewise, until a frame of length bytes may have room."""
+        """Wait until there may be room for a frame of length bytes. Return False on a time-out."""
         length = _uint(length, _U32, "length")
         end = _end(timeout)
         raw = self._begin()
@@ -624,9 +661,9 @@ class Channel:
             self._leave()
 
     def fileno(self) -> int:
-        """The descriptor for an event loop, which becomes readable when the Channel was armed: select, asyncio.
+        """Return a descriptor for select or asyncio, which becomes readable after arm().
 
-        Of Notify.EVENTFD alone; others have an OSError with EOPNOTSUPP.
+        Only channels with Notify.EVENTFD have one; others raise OSError with EOPNOTSUPP.
         """
         raw = self._begin()
         try:
@@ -635,11 +672,15 @@ class Channel:
             self._leave()
 
     def arm(self, what: _abi.ArmFor = _abi.ArmFor.FRAMES, length: int = 0) -> _abi.ArmFor:
-        """From now on fileno() becomes readable when there may be a frame, or room for one of length bytes, and stays so
-        until it is armed again. What is there by now, and then it is not armed; nothing (false): poll it.
+        """Arm the descriptor of fileno(); return ArmFor(0), or what is there already.
 
-        Look for frames, arm, poll, and recover() if nothing came for some check_ms: in that order nothing is
-        missed. A wait() disarms. Terminated: all is read.
+        An armed descriptor becomes readable when there may be a frame, or room for a frame of
+        length bytes, and stays readable until it is armed again. When arm() returns frames or room
+        (a true value), the descriptor is not armed.
+
+        To miss nothing, keep this order: read all frames, arm, poll; when nothing came for a
+        multiple of check_ms, call recover(). A wait() disarms. Raises Terminated when all frames
+        are read.
         """
         what = _abi.ArmFor(what)
         length = _uint(length, _U32, "length")
@@ -652,9 +693,9 @@ class Channel:
             self._leave()
 
     def recover(self) -> int:
-        """Look for participants that died, and put in order what they left. How many were found.
+        """Release the slots and frames of participants that died. Return how many had died.
 
-        Who waits does so by itself.
+        Waiting calls do this themselves.
         """
         raw = self._begin()
         try:
@@ -663,7 +704,7 @@ class Channel:
             self._leave()
 
     def inspect(self) -> Info:
-        """Look at the channel; changes nothing."""
+        """Return the state of the channel, which is not changed."""
         info = _abi.CInfo()
         raw = self._begin()
         try:
@@ -673,12 +714,12 @@ class Channel:
         return info_of(info)
 
 
-# Those that are a call: what else is on a stack does not count.
+# The code of methods that begin a call; _calls() looks for these on a thread's stack.
 _METHODS = {
     getattr(Channel, name).__code__
     for name in (
-        "arm", "close", "dispatch", "fileno", "inspect", "join", "pass_to", "peek", "recover", "recv", "reserve",
-        "send", "send_burst", "terminate", "wait", "wait_room", "_finish",
+        "arm", "close", "dispatch", "fileno", "inspect", "join", "pass_to", "peek", "recover",
+        "recv", "reserve", "send", "send_burst", "terminate", "wait", "wait_room", "_finish",
     )
     if hasattr(Channel, name)
 }
@@ -686,7 +727,7 @@ _stale = threading.Lock()
 
 
 def inspect(name: str | bytes) -> Info:
-    """Look at a channel without taking part; to read it is enough."""
+    """Return the state of a channel without joining it: read permission suffices."""
     raw = _abi.CInfo()
     ret = _abi.library().inspect_name(_name(name), raw)
     if ret < 0:
@@ -695,7 +736,7 @@ def inspect(name: str | bytes) -> Info:
 
 
 def unlink(name: str | bytes) -> None:
-    """Remove the name. Those who take part go on."""
+    """Remove the name of a channel. Its participants can go on using it."""
     ret = _abi.library().unlink(_name(name))
     if ret < 0:
         raise from_result(ret)

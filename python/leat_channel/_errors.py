@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Exceptions: OSErrors with the library's errno and words."""
+"""Exceptions: OSErrors with the library's errno and message."""
 
 from __future__ import annotations
 
@@ -11,43 +11,43 @@ from ._abi import library
 
 
 class ChannelError(OSError):
-    """Of everything that the library refuses; errno and strerror are set."""
+    """Base of all errors of the library; errno and strerror are set."""
 
 
 class WouldBlock(ChannelError, BlockingIOError):
-    """EAGAIN: no frame there, no room; or the channel is still being made."""
+    """EAGAIN: no frame to read, no room to write, or the channel is still being created."""
 
 
 class TimedOut(ChannelError, TimeoutError):
-    """ETIMEDOUT"""
+    """ETIMEDOUT: the time-out passed."""
 
 
 class Terminated(ChannelError, BrokenPipeError):
-    """ESHUTDOWN: nothing can be sent any more; or all is read."""
+    """ESHUTDOWN: the channel is terminated: nothing can be sent, or all frames are read."""
 
 
 class Corrupt(ChannelError):
-    """EPROTO: not a channel, or its memory can't be right."""
+    """EPROTO: not a channel, or its memory is corrupt."""
 
 
 class Busy(ChannelError):
-    """EBUSY: frames are held, one is reserved, or another thread is in a call of the same Channel."""
+    """EBUSY: frames are held, a frame is reserved, or another call of the Channel is under way."""
 
 
 class Exists(ChannelError, FileExistsError):
-    """EEXIST"""
+    """EEXIST: the name is taken."""
 
 
 class NotFound(ChannelError, FileNotFoundError):
-    """ENOENT"""
+    """ENOENT: there is no channel of this name."""
 
 
 class Denied(ChannelError, PermissionError):
-    """EACCES, EPERM: a channel is its maker's alone."""
+    """EACCES, EPERM: only the user who created a channel may open it."""
 
 
 class Closed(ChannelError, ValueError):
-    """EBADF: the Channel, or what was had from it, is closed; or this is the child of a fork."""
+    """EBADF: the Channel is closed, or this is the child of a fork."""
 
 
 _CLASSES: dict[int, type[ChannelError]] = {
@@ -63,7 +63,7 @@ _CLASSES: dict[int, type[ChannelError]] = {
     errno.EBADF: Closed,
 }
 
-# What comes often, or from a wait, has no words of its own in the library.
+# Errors for which the library sets no message, since they are frequent.
 _WORDLESS = {
     errno.EAGAIN: "no frame there, or no room",
     errno.ETIMEDOUT: "not in time",
@@ -72,17 +72,18 @@ _WORDLESS = {
 
 
 def error(number: int, words: str) -> ChannelError:
+    """Return the exception of an errno, with this message."""
     return _CLASSES.get(number, ChannelError)(number, words)
 
 
 def from_result(ret: int) -> ChannelError:
-    """Of a function that returned a negative errno."""
+    """Return the exception for a negative errno that a library function returned."""
     words = _WORDLESS.get(-ret)
     return error(-ret, words if words is not None else _last_words(-ret))
 
 
 def from_errno() -> ChannelError:
-    """Of a constructor that returned NULL."""
+    """Return the exception for a constructor that returned NULL."""
     number = ctypes.get_errno()
     return error(number, _last_words(number))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a channel is doing."""
+"""The state of a channel, as inspect() returns it."""
 
 from __future__ import annotations
 
@@ -10,20 +10,23 @@ from . import _abi
 
 @dataclass(frozen=True)
 class Who:
-    """A participant."""
+    """A participant of a channel."""
 
     slot: int
     pid: int
-    start: int  # of the process, in clock ticks after boot
-    generation: int  # how many have had the slot
+    start: int  # of the process, clock ticks after boot
+    generation: int  # how many participants have had this slot
     alive: bool
     waiting: bool
-    count: dict[str, int]  # of all that had the slot
+    count: dict[str, int]  # counters as in Info, summed over all participants of this slot
 
 
 @dataclass(frozen=True)
 class Info:
-    """A channel, at about one moment. size, bytes and the positions write, read and free are bytes."""
+    """The state of a channel, not read atomically.
+
+    size, bytes, and the positions write, read and free are in bytes.
+    """
 
     size: int
     bytes: int
@@ -33,7 +36,7 @@ class Info:
     notify: _abi.Notify
     on_death: _abi.OnDeath
     ended: bool
-    reserved: int  # frames in these states
+    reserved: int  # this and the next five: frames in this state
     committed: int
     reading: int
     returned: int

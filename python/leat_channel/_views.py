@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Frames where they lie, in shared memory.
+"""Views of frames in shared memory.
 
-    Channel --> Raw <-- Hold <-- array <-- memoryview (and whatever was sliced from it)
+    Channel --> Raw <-- Hold <-- array <-- memoryview (and slices of it)
 
-The memory is unmapped when the library closes its handle, and that waits for the last array over
-the memory. So a view that outlives its Channel never points to nowhere: its content may be
-anything, as others go on using the memory, but it is there.
+The memory is unmapped when the library closes its handle, which happens only after the last array
+over the memory is gone. A view that outlives its Channel therefore stays valid memory, though other
+participants may overwrite its content.
 
-A with block over frames begins and ends without a step of Python: __enter__ and __exit__ are properties
-whose values are made, and called, in C. So a KeyboardInterrupt comes before, in the block, or when the library
-has ended what was in hand; there is no moment at which it would not.
+__enter__ and __exit__ of a with block over frames run no Python code: both are properties whose
+values are created, and called, in C. A KeyboardInterrupt is therefore raised before the block, in
+it, or after the library has consumed, given back, committed or aborted the frames: never half-way.
 """
 
 from __future__ import annotations
@@ -35,32 +35,35 @@ def _array_type(length: int):
 
 
 def view(hold: Hold, address: int, length: int) -> memoryview:
+    """Return a writable view of shared memory, which keeps the memory mapped through hold."""
     array = _array_type(length).from_address(address)
     array.hold = hold
     return memoryview(array).cast("B")
 
 
 def release(data: memoryview) -> None:
+    """Release a view, so that its owner can't use it any more."""
     try:
         data.release()
     except BufferError:
-        pass  # numpy, say, has it still; the memory stays for it
+        pass  # exported, to numpy say: the view stays, and with it the memory
 
 
 class Frame(NamedTuple):
-    """A frame: its data are bytes, or a memoryview while it lies in the channel."""
+    """A frame. data is bytes, or a memoryview while the frame is in shared memory."""
 
     type: int
     data: bytes | memoryview
     hash: int = 0
-    redelivered: int = 0  # how many readers had it before, and died or gave it back; not looked at when sent
+    #: how many readers took it before, and died or gave it back; ignored by send_burst()
+    redelivered: int = 0
 
 
 class Sent(int):
-    """What Channel.send_burst() did: how many frames it is done with, from the first on."""
+    """Result of Channel.send_burst(): how many frames, from the first on, were sent or dropped."""
 
-    sent: int  #: of them
-    dropped: int  #: of them, as full wants it
+    sent: int  #: how many of them were sent
+    dropped: int  #: how many of them were dropped, since the channel was full
 
     def __new__(cls, sent: int, dropped: int) -> Sent:
         self = super().__new__(cls, sent + dropped)
@@ -73,30 +76,30 @@ class Sent(int):
 
 
 class _InC(property):
-    """A method of a with block, by a function of C that gives what is to be called; see above."""
+    """__enter__ or __exit__: a property whose getter, in C, returns what is then called."""
 
     def __call__(self, obj, *args):
-        # contextlib.ExitStack takes the method from the class.
+        # contextlib.ExitStack gets the method from the class, and calls it with the object.
         return self.__get__(obj)(*args)
 
 
 class Box(c.c_void_p):
-    """The library's handle as what is in hand knows it: None when that was ended."""
+    """The library's handle in a Frames or Reservation: None after that has ended."""
 
 
 def _settled(result: int, _, args):
-    """The library has ended what was in hand: so have we."""
+    """Forget the Frames or Reservation that the library has ended: errcheck of settle."""
     box = args[0]
     owner = box.owner()
     if owner is not None:
         owner._forget()
     if result < 0 and result != -errno.EINVAL:
         raise from_result(result)
-    # None: an exception goes on
+    # Return None: __exit__ does not suppress an exception of the block.
 
 
 class _InHand:
-    """What Frames and Reservation share."""
+    """Base of Frames and Reservation."""
 
     _what = ""
     _reserved = False
@@ -115,7 +118,7 @@ class _InHand:
         self._channel._finish(self, good)
 
     def _forget(self) -> None:
-        # Interrupted, it is done again: Channel._settle().
+        # If this is interrupted, Channel._settle() repeats it.
         self._box.value = None
         self._release()
         channel = self._channel
@@ -130,11 +133,11 @@ class _InHand:
 
 
 class Frames(_InHand, Sequence):
-    """Frames that Channel.peek() took; data are read-only memoryviews.
+    """Frames that Channel.peek() took. Their data are read-only memoryviews.
 
-    They are this reader's until consume() or give_back(). As a context manager the one at the end of the
-    block, the other one if it is left by an exception. What is in shared memory may be changed by
-    those who share it: what is to be believed is copied first.
+    They belong to this reader until consume() or give_back(). A with block consumes them at its
+    end, and gives them back if an exception leaves the block. Other participants can change shared
+    memory: copy data before validating it.
     """
 
     _what = "the frames were consumed or given back before"
@@ -153,11 +156,14 @@ class Frames(_InHand, Sequence):
         return iter(self._frames)
 
     def consume(self) -> None:
-        """Done with all of them."""
+        """Remove all of the frames from the channel."""
         self._end(True)
 
     def give_back(self) -> None:
-        """To other readers, or to this one again, out of order; dropped after DELIVERIES times."""
+        """Give the frames back, to other readers or to this one again, out of order.
+
+        A frame that was delivered DELIVERIES times is dropped.
+        """
         self._end(False)
 
     def _release(self) -> None:
@@ -169,10 +175,10 @@ class Frames(_InHand, Sequence):
 
 
 class Reservation(_InHand):
-    """A frame that Channel.reserve() reserved; data is a writable memoryview of it.
+    """A frame that Channel.reserve() reserved. data is a writable memoryview of its payload.
 
-    commit() publishes it, abort() makes it empty. As a context manager, whose value is data, the one
-    at the end of the block, the other one if it is left by an exception.
+    commit() publishes it, abort() makes it empty. A with block, whose value is data, commits at its
+    end, and aborts if an exception leaves the block.
     """
 
     _what = "the frame was committed or aborted before"
@@ -184,11 +190,11 @@ class Reservation(_InHand):
         self._enter = weakref.ref(data)
 
     def commit(self) -> None:
-        """Publish it."""
+        """Publish the frame."""
         self._end(True)
 
     def abort(self) -> None:
-        """Make an empty frame of it, which no reader sees."""
+        """Make it an empty frame, which no reader sees."""
         self._end(False)
 
     def _release(self) -> None:
