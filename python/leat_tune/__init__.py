@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""See and set what leat processes of this user do.
+"""Read the measurements of this user's leat processes, and change their settings.
 
     import leat_tune
 
@@ -12,14 +12,16 @@
         answer = session.set("reactor.lcore0", {"spin_us": 100}, lease=30)
         print(answer.effective)
 
-To read costs the process nothing, and works when it hangs. What is set is checked by the process, and goes back when
-its lease ends: with the session at the latest. A process describes itself (Object.schema), so that this module knows no
-component. Errors are TuneErrors, which are OSErrors. doc/guide/tune-agents.md has more.
+Reading costs the process nothing, and works even when the process hangs. The process checks every
+change of a setting. A setting changed under a lease goes back when the lease ends, at the latest
+with the session. Processes describe their settings and measurements themselves (Object.schema), so
+that this package knows no component. Errors are raised as TuneError, a subclass of OSError. See
+also doc/guide/tune-agents.md.
 """
 
 import pkgutil
 
-# Of a source tree _protocol.py is made in the build directory: PYTHONPATH names both.
+# In a source tree _protocol.py is generated into the build directory: PYTHONPATH must have both.
 __path__ = pkgutil.extend_path(__path__, __name__)
 
 from ._block import Change

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reader of a process's block, whose layout is that of lib/tune/tune_block.h.
+"""Reader of a process's block, the file whose layout lib/tune/tune_block.h describes.
 
-The file is read by pread(2) alone: one that is cut off meanwhile ends a read early, and kills nobody. Every
-offset, length and count is compared with the file before it is used, and what is read at once is bounded, so a
-block that is wrong, or made to harm, is Corrupt after a bounded time.
+The file is read with pread(2), never mapped: if it is truncated meanwhile, a read is short, and the
+reader gets no SIGBUS. Every offset, length and count is checked against the file before it is used,
+and the bytes of one read are bounded. A wrong or malicious block therefore raises Corrupt after a
+bounded time.
 
-A record that is being written is read again, a bounded number of times; then the last one that was whole counts. So
-a process that was stopped in the middle of writing one can be read.
+A record that its process is writing is read again, a bounded number of times; after that the last
+consistent copy is used. The block of a process that was stopped while writing can therefore be
+read.
 """
 
 from __future__ import annotations
@@ -28,11 +30,11 @@ SLOTS_MAX = 65536
 CHANGES_MAX = 4096
 LEASES_MAX = 4096
 ENTRY_MAX = 4096  # bytes of a change or a lease
-RECORD_MAX = 64 << 10  # bytes of its place
+RECORD_MAX = 64 << 10  # bytes of a record
 SCHEMAS_MAX = 512
-SCHEMA_TEXT_MAX = 8 << 20  # of all of them, bytes
-TRIES = 16  # of a record
-PATIENCE = 256  # such tries of all records together
+SCHEMA_TEXT_MAX = 8 << 20  # bytes of all schemas of a block
+TRIES = 16  # reads of a record that is being written
+PATIENCE = 256  # repeated reads of all records together
 
 RECORD_ROW = 1
 RECORD_OWNER = 2
@@ -51,7 +53,7 @@ assert (_HEAD.size, _RECORD.size, _CHANGE.size, _LEASE.size) == (184, 144, 392, 
 
 @dataclass(frozen=True)
 class Head:
-    """struct tune_block_head"""
+    """struct tune_block_head."""
 
     protocol: int
     instance: int
@@ -76,7 +78,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Record:
-    """struct tune_block_record, and its messages."""
+    """struct tune_block_record, with its messages (settings, report)."""
 
     id: int
     parent: int
@@ -93,7 +95,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Change:
-    """A change of a setting."""
+    """A change of a setting, as the process recorded it."""
 
     number: int  # from 1
     real_ns: int  # CLOCK_REALTIME
@@ -109,22 +111,25 @@ class Change:
 
 @dataclass(frozen=True)
 class RawLease:
-    id: int
+    """A lease of settings of an object."""
+
+    id: int  # of the object
     session: int
-    mask: int
-    expires_ns: int  # 0: with the connection
+    mask: int  # bits of Setting.index
+    expires_ns: int  # CLOCK_MONOTONIC; 0: when the session ends
     who: str
 
 
 class Block:
-    """Of one process. The descriptor is its own. Corrupt: it can't be right."""
+    """The block of one process; owns its descriptor. Methods raise Corrupt if it is wrong."""
 
     def __init__(self, fd: int, name: str) -> None:
         self._fd = fd
         self._name = name
         self._schemas: dict[tuple[int, int], Schema] = {}  # by offset and hash
         self._schema_text = 0
-        self._records: dict[int, tuple[int, Record]] = {}  # by offset: sequence, the last whole one
+        # By offset: sequence number and last consistent record.
+        self._records: dict[int, tuple[int, Record]] = {}
         self._changes: tuple[int, list[Change]] = (0, [])
         self._patience = PATIENCE
 
@@ -147,9 +152,9 @@ class Block:
         return data
 
     def head(self) -> Head:
-        """The head, checked; what follows is read for this moment."""
+        """Read and check the head, at the beginning of each reading of the block."""
         self._patience = PATIENCE
-        # A second time only if it was caught with numbers of two moments, which may not fit each other.
+        # Try twice: the process may have changed the head during the first read.
         for tries in (1, 0):
             try:
                 return self._head()
@@ -163,14 +168,17 @@ class Block:
         if magic != MAGIC:
             raise self._corrupt("not a block")
         if version != VERSION or size != HEAD_SIZE:
-            raise self._corrupt(f"version {version}, head of {size} bytes: made by another release")
+            raise self._corrupt(
+                f"version {version}, head of {size} bytes: made by another release"
+            )
         head = Head(*rest, text_of(program))
         length = os.fstat(self._fd).st_size
         if not HEAD_SIZE <= head.bytes <= length or length > BLOCK_MAX:
             raise self._corrupt(f"{head.bytes} bytes in use of {length}")
         for what, n, most, offset, entry, least in (
             ("slots", head.slots, SLOTS_MAX, head.slot_offset, _SLOT.size, _SLOT.size),
-            ("changes", head.changes, CHANGES_MAX, head.change_offset, head.change_size, _CHANGE.size),
+            ("changes", head.changes, CHANGES_MAX, head.change_offset, head.change_size,
+             _CHANGE.size),
             ("leases", head.leases, LEASES_MAX, head.lease_offset, head.lease_size, _LEASE.size),
         ):
             if not 1 <= n <= most or not least <= entry <= ENTRY_MAX:
@@ -180,7 +188,7 @@ class Block:
         return head
 
     def _again(self, tries: int) -> bool:
-        """Is it worth to read again what is being written?"""
+        """Whether to read again a record or entry that is being written."""
         if tries == TRIES or self._patience == 0:
             return False
         self._patience -= 1
@@ -191,9 +199,9 @@ class Block:
     # ---- records ----
 
     def records(self, head: Head, rows: bool) -> list[Record]:
-        """All objects, and rows if they are wanted. One that is never whole is left out."""
+        """Return all objects, with or without rows; omit records that were never consistent."""
         table = self._read(head.slots * _SLOT.size, head.slot_offset)
-        # What overlaps is read more than once: no more than the file is long.
+        # Overlapping records would be read twice: read no more bytes than the file has.
         budget = head.bytes
         found = []
         seen: dict[int, tuple[int, Record]] = {}
@@ -229,7 +237,7 @@ class Block:
                 return old
             if seq % 2 == 0 and self._read(_SEQ.size, offset) == data[: _SEQ.size]:
                 record = self._parse(head, data)
-                # Another one has the place by now: the directory was read before.
+                # The place may have been reused since the directory was read: then omit it.
                 return None if record is None or record.id != id else (seq, record)
             tries += 1
             if not self._again(tries):
@@ -237,8 +245,8 @@ class Block:
         return old if old is not None and old[1].id == id else None
 
     def _parse(self, head: Head, data: bytes) -> Record | None:
-        (_, id, parent, schema_at, flags, hash, created, stamp, epoch, updates, settings_at, settings_size,
-         report_at, report_size, name) = _RECORD.unpack_from(data)
+        (_, id, parent, schema_at, flags, hash, created, stamp, epoch, updates, settings_at,
+         settings_size, report_at, report_size, name) = _RECORD.unpack_from(data)
         if id == 0:
             return None
         schema = self._schema(head, schema_at, hash)
@@ -248,11 +256,14 @@ class Block:
             ("report", report_at, report_size, schema.report_size),
         ):
             if length not in (0, wanted):
-                raise self._corrupt(f"{schema.component}: {length} bytes of {what} instead of {wanted}")
+                raise self._corrupt(
+                    f"{schema.component}: {length} bytes of {what} instead of {wanted}"
+                )
             if length and (at < _RECORD.size or at + length > len(data)):
                 raise self._corrupt(f"{schema.component}: {what} at {at}, outside of its record")
             messages.append(data[at : at + length])
-        return Record(id, parent, flags, schema, created, stamp, epoch, updates, text_of(name), *messages)
+        return Record(id, parent, flags, schema, created, stamp, epoch, updates, text_of(name),
+                      *messages)
 
     def _schema(self, head: Head, offset: int, hash: int) -> Schema:
         schema = self._schemas.get((offset, hash))
@@ -273,7 +284,7 @@ class Block:
         return schema
 
     def schema_of(self, hash: int) -> Schema | None:
-        """One that was read, by its hash."""
+        """Return a schema that was read before, by its hash, or None."""
         for (_, known), schema in self._schemas.items():
             if known == hash:
                 return schema
@@ -282,7 +293,7 @@ class Block:
     # ---- history and leases ----
 
     def _entry(self, offset: int, size: int, data: bytes) -> bytes | None:
-        """An entry, whole; data is a first reading of it. None: it never was."""
+        """Return a consistent entry, or None; data is the first read of it."""
         tries = 0
         while True:
             (seq,) = _SEQ.unpack_from(data)
@@ -306,21 +317,21 @@ class Block:
         return found
 
     def changes(self, head: Head) -> list[Change]:
-        """The newest changes, oldest first; as many as the block keeps."""
+        """Return the changes that the block keeps, oldest first."""
         if self._changes[0] == head.nb_changes:
             return self._changes[1]
         found: dict[int, Change] = {}
         for data in self._entries(head.change_offset, head.changes, head.change_size, _CHANGE.size):
             _, number, real, epoch, id, _, why, who, path, name, old, new = _CHANGE.unpack(data)
             if number:
-                found[number] = Change(number, real, epoch, id, text_of(path), text_of(name), text_of(why),
-                                       text_of(who), text_of(old), text_of(new))
+                found[number] = Change(number, real, epoch, id, text_of(path), text_of(name),
+                                       text_of(why), text_of(who), text_of(old), text_of(new))
         changes = [found[number] for number in sorted(found)]
         self._changes = (head.nb_changes, changes)
         return changes
 
     def leases(self, head: Head) -> list[RawLease]:
-        """Who holds what."""
+        """Return all leases."""
         found = []
         for data in self._entries(head.lease_offset, head.leases, head.lease_size, _LEASE.size):
             _, id, session, mask, expires, who = _LEASE.unpack(data)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The directory in which processes of a user are found.
+"""The directory of a user's leat processes.
 
-    DIR/PID-INSTANCE.block      measurements; its process holds a lock of the whole file
-    DIR/PID-INSTANCE.sock       where sessions begin
+    DIR/PID-INSTANCE.block      measurements; its process holds a lock on the whole file
+    DIR/PID-INSTANCE.sock       the socket at which sessions begin
 
-The directory is checked once, by its descriptor, and everything in it is opened by that descriptor: what its
-name points to later does not matter.
+The directory is opened once, checked, and all files in it are opened relative to its descriptor. A
+later change of what its name refers to has no effect.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from dataclasses import dataclass
 
 from ._errors import Corrupt, DirError, TuneError
 
-NAMES_MAX = 65536  # that are looked at in a directory
+NAMES_MAX = 65536  # most files of a directory
 
 _FILE = re.compile(r"([1-9][0-9]{0,9})-([0-9a-f]{16})\.(block|sock)\Z")
 _FLOCK = struct.Struct("@hh4xqqi4x")
 
 
 def default_dir() -> str:
-    """Where processes of this user are, if they were not told otherwise."""
+    """Return the directory that this user's processes use by default."""
     uid = os.geteuid()
     run = f"/run/user/{uid}"
     try:
@@ -41,25 +41,29 @@ def default_dir() -> str:
 
 @dataclass(frozen=True)
 class Entry:
-    """A file of a process, by its name."""
+    """A file of a process, as its name describes it."""
 
     name: str
     pid: int
     instance: int
-    kind: str  # block, sock
+    kind: str  # "block" or "sock"
 
     @property
     def stem(self) -> str:
+        """The name without its extension."""
         return self.name.rsplit(".", 1)[0]
 
 
 class Directory:
-    """A directory that is this user's alone. DirError: it is not; FileNotFoundError: there is none."""
+    """A directory that only this user can access.
+
+    Raises DirError if others can, FileNotFoundError if there is no directory.
+    """
 
     def __init__(self, path: str | os.PathLike) -> None:
         self.fd = -1
         self.path = os.fspath(path)
-        # O_NOFOLLOW follows a link that a slash is behind.
+        # With a trailing slash, open() would follow a link in spite of O_NOFOLLOW.
         name = self.path.rstrip("/") or "/"
         try:
             self.fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -73,14 +77,18 @@ class Directory:
         st = os.fstat(self.fd)
         if st.st_uid != os.geteuid():
             self.close()
-            raise DirError(errno.EACCES, f"{self.path}: owned by uid {st.st_uid}, not by {os.geteuid()}")
+            raise DirError(
+                errno.EACCES, f"{self.path}: owned by uid {st.st_uid}, not by {os.geteuid()}"
+            )
         if st.st_mode & 0o077:
             mode = stat.S_IMODE(st.st_mode)
             self.close()
-            raise DirError(errno.EACCES, f"{self.path}: mode {mode:04o} lets others in; chmod 700 it")
+            raise DirError(
+                errno.EACCES, f"{self.path}: mode {mode:04o} lets others in; chmod 700 it"
+            )
 
     def again(self) -> Directory:
-        """Another one on the same directory, whatever its name points to by now."""
+        """Return another object for the same directory, even if it was renamed."""
         other = Directory.__new__(Directory)
         other.path = self.path
         other.fd = os.dup(self.fd)
@@ -98,7 +106,7 @@ class Directory:
         self.close()
 
     def entries(self) -> list[Entry]:
-        """Files of processes, by their names; others are not looked at."""
+        """Return the files of processes, sorted; other files are ignored."""
         found = []
         with os.scandir(self.fd) as names:
             for n, one in enumerate(names):
@@ -110,11 +118,17 @@ class Directory:
         return sorted(found, key=lambda e: (e.pid, e.instance, e.kind))
 
     def open(self, name: str) -> int:
-        """A block's descriptor. Corrupt: not a file of this user alone; FileNotFoundError: it is gone."""
+        """Open a block and return its descriptor.
+
+        Raises Corrupt if it is not a file that only this user can access, FileNotFoundError if it
+        was removed.
+        """
         try:
-            # O_NONBLOCK: a FIFO does not stop us here.
+            # O_NONBLOCK: opening a FIFO must not block.
             fd = os.open(
-                name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, dir_fd=self.fd
+                name,
+                os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC,
+                dir_fd=self.fd,
             )
         except FileNotFoundError:
             raise
@@ -128,7 +142,10 @@ class Directory:
         return fd
 
     def connect_path(self, name: str) -> str:
-        """A socket's path through the descriptor, short enough for connect(2). Corrupt: no socket of this user."""
+        """Return a path for connect(2) to a socket: through /proc, since its own may be too long.
+
+        Raises Corrupt if it is not a socket of this user.
+        """
         st = os.stat(name, dir_fd=self.fd, follow_symlinks=False)
         problem = _problem(st, stat.S_ISSOCK, "a socket", mode=False)
         if problem:
@@ -136,6 +153,7 @@ class Directory:
         return f"/proc/self/fd/{self.fd}/{name}"
 
     def remove(self, name: str) -> bool:
+        """Remove a file; return whether it existed."""
         try:
             os.unlink(name, dir_fd=self.fd)
         except FileNotFoundError:
@@ -154,17 +172,18 @@ def _problem(st: os.stat_result, is_kind, kind: str, mode: bool = True) -> str |
 
 
 def locked(fd: int) -> bool:
-    """Does a process hold the lock of the file, that is, is it alive?"""
+    """Whether a process holds the lock on the file, that is, is alive."""
     asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
     answer = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, asked)
     return _FLOCK.unpack(answer)[0] != fcntl.F_UNLCK
 
 
 def sweep_dir(directory: Directory) -> int:
-    """Remove what dead processes left. How many files.
+    """Remove the files of dead processes. Return how many were removed.
 
-    A block gets its name when it is locked, so one that is not locked never will be again. It has its name before
-    its socket, and loses it after: so a socket without a block has no process either.
+    A process locks its block before it gives the file its name, so an unlocked block is dead for
+    good. It names the block before it creates the socket, and removes the socket before the block,
+    so a socket without a block has no process either.
     """
     removed = 0
     for e in directory.entries():
@@ -177,7 +196,7 @@ def sweep_dir(directory: Directory) -> int:
         try:
             fd = directory.open(e.name)
         except (FileNotFoundError, Corrupt):
-            continue  # it is gone; or not ours to judge
+            continue  # removed meanwhile, or not a file of this user
         try:
             dead = not locked(fd)
         finally:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Exceptions: OSErrors with an errno and words that say what to do."""
+"""Exceptions: OSErrors with an errno and a message that says what to do."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ from collections.abc import Iterable
 
 
 class TuneError(OSError):
-    """Of everything that goes wrong here; errno and strerror are set."""
+    """Base of all errors of this package; errno and strerror are set."""
 
     def __str__(self) -> str:
         return self.strerror or super().__str__()
 
 
 class DirError(TuneError):
-    """The directory is not this user's alone: a symbolic link, a foreign owner, a mode that lets others in."""
+    """Others can access the directory: a symbolic link, a foreign owner, or its mode."""
 
 
 class Corrupt(TuneError):
-    """EPROTO: a block or a message that can't be right."""
+    """EPROTO: a block or a message is malformed."""
 
     def __init__(self, words: str) -> None:
         super().__init__(errno.EPROTO, words)
 
 
 class Gone(TuneError):
-    """ESRCH: the process ended, or does not let agents in any more."""
+    """ESRCH: the process has ended, or accepts no sessions any more."""
 
     def __init__(self, words: str) -> None:
         super().__init__(errno.ESRCH, words)
 
 
 class TimedOut(TuneError, TimeoutError):
-    """ETIMEDOUT: the process is there but does not answer: stopped, or its loop hangs."""
+    """ETIMEDOUT: the process exists but does not answer: it is stopped, or its loop hangs."""
 
     def __init__(self, words: str) -> None:
         super().__init__(errno.ETIMEDOUT, words)
 
 
 class Unknown(TuneError):
-    """ENOENT: no such name; nearest are those that look alike."""
+    """ENOENT: no such name; `nearest` lists similar ones."""
 
     def __init__(self, words: str, nearest: list[str] | None = None) -> None:
         self.nearest = nearest or []
@@ -51,9 +51,9 @@ class Unknown(TuneError):
 
 
 class Refused(TuneError):
-    """The process refused a change, or the value is none of the setting's; errno says which, strerror why."""
+    """The process refused a change, or a value does not fit its setting: see errno, strerror."""
 
 
 def nearest(name: str, names: Iterable[str], most: int = 3) -> list[str]:
-    """Those names that look like it, best first."""
+    """Return the names most similar to `name`, best first."""
     return difflib.get_close_matches(name, sorted(set(names)), n=most, cutoff=0.5)

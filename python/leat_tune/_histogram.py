@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Histograms of nanoseconds: four buckets for each power of two, as leat_tune_schema.h has them."""
+"""Histograms of nanoseconds, four buckets per power of two, as in leat_tune_schema.h."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BYTES = _STRUCT.size
 
 
 def bucket_of(ns: int) -> int:
-    """The bucket of a value."""
+    """Return the bucket of a value."""
     if ns < 32:
         return 0
     msb = ns.bit_length() - 1
@@ -20,13 +20,16 @@ def bucket_of(ns: int) -> int:
 
 
 def bucket_begin(i: int) -> int:
-    """The smallest value of bucket i but the first, which begins at 0; the end of bucket i - 1. ns"""
+    """Return the smallest value of bucket i, which is also the end of bucket i - 1, in ns.
+
+    Not for bucket 0, which begins at 0.
+    """
     return (4 + (i & 3)) << ((i >> 2) + 3)
 
 
 @dataclass(frozen=True)
 class Histogram:
-    """Of nanoseconds: how many values, their sum, and how many in each of BUCKETS buckets."""
+    """A histogram: count of values, their sum in ns, and the count of each of BUCKETS buckets."""
 
     count: int
     sum: int
@@ -34,21 +37,24 @@ class Histogram:
 
     @classmethod
     def unpack(cls, message: bytes, offset: int = 0) -> Histogram:
+        """Read a histogram from a message."""
         numbers = _STRUCT.unpack_from(message, offset)
         return cls(numbers[0], numbers[1], numbers[2:])
 
     def pack(self) -> bytes:
+        """Return the histogram as in a message."""
         return _STRUCT.pack(self.count, self.sum, *self.buckets)
 
     @property
     def mean(self) -> float:
-        """ns; 0 of nothing"""
+        """Mean value, ns; 0 if there are no values."""
         return self.sum / self.count if self.count else 0.0
 
     def percentile(self, p: float) -> float:
-        """The value below which p per cent are, in ns, within the bucket on a straight line; 0 of nothing.
+        """Return the value, in ns, below which p per cent of the values are; 0 if there are none.
 
-        By the buckets alone: the loop that writes them is not stopped, so that count may be ahead of them.
+        Interpolates linearly within a bucket. Uses the buckets alone, not count: they are read
+        while a loop writes them, so count may be ahead of their sum.
         """
         if not 0 <= p <= 100:
             raise ValueError(f"percentile {p}")
@@ -62,10 +68,13 @@ class Histogram:
                 begin = bucket_begin(i) if i else 0
                 return begin + (bucket_begin(i + 1) - begin) * max(0.0, wanted - below) / n
             below += n
-        return float(bucket_begin(BUCKETS))  # rounding, of more than 2^53 values
+        return float(bucket_begin(BUCKETS))  # reached only by rounding, beyond 2^53 values
 
     def delta(self, older: Histogram | None) -> Histogram:
-        """What came since an older one of the same object. All, if that is not older: the counting began anew."""
+        """Return the values since an older histogram of the same object.
+
+        Return all values if `older` is not older: then the object began to count anew.
+        """
         if older is None or any(new < old for new, old in zip(self.buckets, older.buckets)):
             return self
         return Histogram(
@@ -75,7 +84,7 @@ class Histogram:
         )
 
     def add(self, other: Histogram) -> Histogram:
-        """Both together, of several objects."""
+        """Return the sum of two histograms, of different objects."""
         return Histogram(
             self.count + other.count,
             self.sum + other.sum,

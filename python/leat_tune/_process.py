@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Processes: to find them, and to read what each of them shows."""
+"""Find processes, and read the block of each."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from ._snapshot import Snapshot, leases_of, objects_of
 if TYPE_CHECKING:
     from ._session import Session
 
-HUNG_NS = 3_000_000_000  # so old a heartbeat says that the process does nothing any more
+HUNG_NS = 3_000_000_000  # age of a heartbeat from which the process counts as hung
 
 
 class Process:
-    """A process that shows itself. It can be read when it hangs, was stopped, or died.
+    """A leat process. It can be read even when it hangs, is stopped or has died.
 
-    Of one thread at a time.
+    A Process is used by one thread at a time.
     """
 
     def __init__(self, directory: Directory, entry: Entry) -> None:
-        """Not to be called: processes() and scan() make Processes."""
+        """For this package only: use processes() or scan()."""
         self._directory: Directory | None = None
         self._block = Block(directory.open(entry.name), entry.name)
         try:
@@ -44,14 +44,14 @@ class Process:
         self.program = head.program
         self.instance = head.instance
         self.start = head.start_ns / 1e9  #: seconds since the epoch
-        self.protocol = head.protocol  #: hash of the messages that it knows
+        self.protocol = head.protocol  #: hash of its protocol's messages
         self.path = os.path.join(directory.path, entry.name)  #: of its block
 
     def __repr__(self) -> str:
         return f"<Process {self.pid} {self.program}>"
 
     def close(self) -> None:
-        """Of no further use."""
+        """Release the block. The Process can't be used any more."""
         self._block.close()
         if self._directory is not None:
             self._directory.close()
@@ -67,12 +67,12 @@ class Process:
             self.close()
 
     def alive(self) -> bool:
-        """It has not ended; but it may hang, or be stopped."""
+        """Whether the process has not ended; it may hang, or be stopped."""
         return locked(self._fd())
 
     @property
     def hung(self) -> bool:
-        """Its control thread was not there for 3 s: the process is stopped, or ended."""
+        """Whether its control thread was inactive for 3 s: the process is stopped, or has ended."""
         return time.monotonic_ns() - self._read(self._block.head).heartbeat_ns > HUNG_NS
 
     def _fd(self) -> int:
@@ -85,7 +85,7 @@ class Process:
         try:
             return read()
         except Corrupt:
-            # What changes meanwhile can look wrong once, and not again.
+            # A block that changes during the read may look wrong once: read it again.
             for _ in range(2):
                 try:
                     return read()
@@ -94,9 +94,9 @@ class Process:
             raise
 
     def snapshot(self, rows: bool = True) -> Snapshot:
-        """What it shows now. It neither waits for the process nor asks it for anything.
+        """Return the current content of the block, without the process taking part.
 
-        Corrupt: the block can't be right. rows: of objects, too, where a process shows any.
+        rows: with the rows of objects, if the process shows any. Raises Corrupt.
         """
         return self._read(lambda: self._snapshot(rows))
 
@@ -106,13 +106,16 @@ class Process:
         leases = leases_of(self._block.leases(head), objects)
         changes = self._block.changes(head)
         return Snapshot(
-            time.monotonic_ns(), head.heartbeat_ns, head.interval_ns, head.dropped, objects, changes, leases
+            time.monotonic_ns(), head.heartbeat_ns, head.interval_ns, head.dropped, objects,
+            changes, leases,
         )
 
     def session(self, name: str | None = None, timeout: float = 5.0) -> Session:
-        """Begin to talk to it. name: for history and leases; None: the program's.
+        """Begin a session.
 
-        Gone: it ended, or lets nobody in; TimedOut: it does not answer, for timeout seconds.
+        name is shown in the history and in leases; None: the name of this program. Raises Gone if
+        the process has ended or accepts no sessions, TimedOut if it does not answer for timeout
+        seconds.
         """
         from ._session import Session
 
@@ -121,11 +124,13 @@ class Process:
         return Session(self, name, timeout)
 
 
-def scan(dir: str | os.PathLike | None = None, *, all: bool = False) -> tuple[list[Process], list[OSError]]:
-    """Processes in the directory, and what was wrong with files there: a corrupt block, say.
+def scan(
+    dir: str | os.PathLike | None = None, *, all: bool = False
+) -> tuple[list[Process], list[OSError]]:
+    """Return the processes of a directory, and the errors of its files, such as corrupt blocks.
 
-    all: those that ended without removing their block, too. DirError: the directory is not this user's alone. There
-    are none where there is no directory of the default name.
+    dir: None: default_dir(); if it does not exist there are no processes. all: include processes
+    that ended without removing their block. Raises DirError if others can access the directory.
     """
     try:
         directory = Directory(default_dir() if dir is None else dir)
@@ -154,12 +159,12 @@ def scan(dir: str | os.PathLike | None = None, *, all: bool = False) -> tuple[li
 
 
 def processes(dir: str | os.PathLike | None = None, *, all: bool = False) -> list[Process]:
-    """Processes in the directory; what scan() finds wrong is left out."""
+    """Return the processes of a directory, as scan() does, without the errors."""
     return scan(dir, all=all)[0]
 
 
 def sweep(dir: str | os.PathLike | None = None) -> int:
-    """Remove the files of processes that ended without doing so. How many files."""
+    """Remove the files of processes that ended without removing them. Return how many files."""
     try:
         directory = Directory(default_dir() if dir is None else dir)
     except FileNotFoundError:

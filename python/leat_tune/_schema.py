@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a component says of its settings and measurements, and their messages.
+"""Schemas: a component's description of its settings and measurements, and their messages.
 
-A process describes itself: the JSON text of a schema lies in its block. It is believed only as far as it was
-checked here. The layout of messages is described in lib/tune/leat_tune_schema.h.
+Each process describes itself: its block holds the JSON text of its schemas. This module checks that
+text before it uses it. lib/tune/leat_tune_schema.h describes the layout of messages.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ Value = bool | int | float | str
 
 @dataclass(frozen=True)
 class Field:
-    """What settings and measurements share."""
+    """A value in a message: base of Setting and Report."""
 
     name: str
     type: str  # bool, integer, real, enum, string; histogram
     unit: str
     help: str
     values: tuple[str, ...]  # names of an enum
-    offset: int  # in the message
-    bytes: int
+    offset: int  # in the message, bytes
+    bytes: int  # in the message
 
     def unpack(self, message: bytes) -> Value | Histogram:
-        """The value in a message. Enums are names."""
+        """Return the value in a message; an enum's value is its name."""
         if self.type == "histogram":
             return Histogram.unpack(message, self.offset)
         if self.type == "real":
@@ -71,7 +71,7 @@ class Field:
         return _I64
 
     def format(self, value) -> str:
-        """As settings files and people have it."""
+        """Return a value as text, as in settings files."""
         if isinstance(value, bool):
             return "true" if value else "false"
         if isinstance(value, float):
@@ -81,22 +81,25 @@ class Field:
 
 @dataclass(frozen=True)
 class Setting(Field):
-    """A setting. min and max are of integers and reals; special are values outside of them."""
+    """A setting.
+
+    min and max are the range of integers and reals; special names values outside of it.
+    """
 
     default: Value
-    when: str  # now, next, start
+    when: str  # when a change takes effect: now, next, start
     min: int | float | None
     max: int | float | None
     special: dict[str, int | float]
-    size: int | None  # of a string, with its terminator
+    size: int | None  # of a string, bytes with its terminator
     aliases: tuple[str, ...]
     group: str | None
-    log: bool
+    log: bool  # ranges are better searched on a logarithmic scale
     quantum: int | float | None
-    index: int
+    index: int  # its bit in masks
 
     def format(self, value) -> str:
-        """As settings files and people have it: the name of a special value."""
+        """Return a value as text, as in settings files; a special value by its name."""
         if self.type in ("integer", "real"):
             for name, special in self.special.items():
                 if value == special:
@@ -104,16 +107,18 @@ class Setting(Field):
         return super().format(value)
 
     def parse(self, given: Value) -> Value:
-        """A value of the setting's type, from one or from text. Refused: it is none.
+        """Return a value of the setting's type, from one or from text; otherwise raise Refused.
 
-        Its range is the process's to check.
+        The range is not checked here: the process does it.
         """
         try:
             value = self._parse(given)
         except (TypeError, ValueError, OverflowError):
             value = None
         if value is None:
-            raise Refused(errno.EINVAL, f"{self.name}: {plain(str(given))!r} is not {self.wanted()}")
+            raise Refused(
+                errno.EINVAL, f"{self.name}: {plain(str(given))!r} is not {self.wanted()}"
+            )
         return value
 
     def _parse(self, given: Value) -> Value | None:
@@ -124,8 +129,8 @@ class Setting(Field):
             return given
         if self.type == "bool":
             if text is not None:
-                return {"true": True, "on": True, "yes": True, "1": True, "false": False, "off": False,
-                        "no": False, "0": False}.get(text.lower())
+                return {"true": True, "on": True, "yes": True, "1": True, "false": False,
+                        "off": False, "no": False, "0": False}.get(text.lower())
             return bool(given) if given in (0, 1) else None
         if self.type == "enum":
             return text if text in self.values else None
@@ -145,18 +150,21 @@ class Setting(Field):
         return value if math.isfinite(value) else None
 
     def wanted(self) -> str:
-        """What it takes, in words."""
+        """Describe the values that it accepts, for messages."""
         if self.type == "bool":
             return "true or false"
         if self.type == "enum":
             return "one of " + ", ".join(self.values)
         if self.type == "string":
             return f"text of at most {self.size - 1} bytes"
-        words = f"{'an integer' if self.type == 'integer' else 'a number'} from {self.min} to {self.max}"
+        words = (
+            f"{'an integer' if self.type == 'integer' else 'a number'} "
+            f"from {self.min} to {self.max}"
+        )
         return words + "".join(f" or {name}" for name in self.special)
 
     def pack(self, value: Value, message: bytearray) -> None:
-        """Write a value of parse() into a message."""
+        """Write a value, as parse() returned it, into a message."""
         if self.type == "string":
             data = value.encode()
             message[self.offset : self.offset + self.bytes] = data.ljust(self.bytes, b"\0")
@@ -172,7 +180,7 @@ class Report(Field):
     """A measurement."""
 
     kind: str  # counter, gauge, text, histogram
-    aggregate: str  # of many: sum, max, last
+    aggregate: str  # how to combine several: sum, max, last
 
     @property
     def _number(self) -> struct.Struct:
@@ -181,7 +189,7 @@ class Report(Field):
 
 @dataclass(frozen=True)
 class Group:
-    """Settings of which a change names all."""
+    """Settings that are changed together: a change of one must name all."""
 
     name: str
     settings: tuple[str, ...]
@@ -191,7 +199,10 @@ class Group:
 
 @dataclass(frozen=True)
 class Schema:
-    """A component. settings, reports and groups are by name, in the order of the description."""
+    """The description of a component.
+
+    settings, reports and groups are by name, in the order of the description.
+    """
 
     component: str
     title: str
@@ -201,21 +212,23 @@ class Schema:
     reports: dict[str, Report]
     groups: dict[str, Group]
     json: dict = field(repr=False)
-    settings_size: int  # of the messages, bytes
-    report_size: int
+    settings_size: int  # of a message of settings, bytes
+    report_size: int  # of a message of measurements, bytes
 
     def setting(self, name: str) -> Setting:
-        """A setting by its name, or one that it once had. Unknown: there is none."""
+        """Return a setting by its name or a former name (alias); otherwise raise Unknown."""
         found = self.settings.get(name)
         if found is not None:
             return found
         for setting in self.settings.values():
             if name in setting.aliases:
                 return setting
-        raise Unknown(f"{self.component} has no setting '{plain(name)}'", nearest(name, self.settings))
+        raise Unknown(
+            f"{self.component} has no setting '{plain(name)}'", nearest(name, self.settings)
+        )
 
     def pack(self, values: dict[str, Value]) -> tuple[bytes, int]:
-        """A message of settings with these, and its mask."""
+        """Return a message with these settings, and the mask that selects them."""
         message = bytearray(self.settings_size)
         mask = 0
         for name, value in values.items():
@@ -225,20 +238,28 @@ class Schema:
         return bytes(message), mask
 
     def unpack_settings(self, message: bytes) -> dict[str, Value]:
-        """All settings of a message. Corrupt: it is none of this schema."""
+        """Return all settings of a message; raise Corrupt if it is not of this schema."""
         if len(message) != self.settings_size:
-            raise Corrupt(f"{self.component}: {len(message)} bytes of settings instead of {self.settings_size}")
+            raise Corrupt(
+                f"{self.component}: {len(message)} bytes of settings "
+                f"instead of {self.settings_size}"
+            )
         return {name: setting.unpack(message) for name, setting in self.settings.items()}
 
     def unpack_report(self, message: bytes) -> dict[str, Value | Histogram]:
-        """All measurements of a message. Corrupt: it is none of this schema."""
+        """Return all measurements of a message; raise Corrupt if it is not of this schema."""
         if len(message) != self.report_size:
-            raise Corrupt(f"{self.component}: {len(message)} bytes of report instead of {self.report_size}")
+            raise Corrupt(
+                f"{self.component}: {len(message)} bytes of report instead of {self.report_size}"
+            )
         return {name: report.unpack(message) for name, report in self.reports.items()}
 
     @classmethod
     def parse(cls, text: bytes, hash: int | None = None) -> Schema:
-        """Of JSON text, which may come from anywhere. Corrupt: it is no schema, or not the one of hash."""
+        """Parse JSON text from an untrusted source.
+
+        Raise Corrupt if it is not a valid schema, or, with hash, not the schema with that hash.
+        """
         if len(text) > TEXT_MAX:
             raise Corrupt(f"a schema of {len(text)} bytes")
         try:
@@ -259,8 +280,8 @@ class Schema:
         settings = [_setting(one, i) for i, one in enumerate(_many(tree, "settings"))]
         reports = [_report(one) for one in _many(tree, "reports")]
         groups = [
-            Group(_name(one["name"]), tuple(_name(n) for n in one["settings"]), _words(one, "rule") or None,
-                  _words(one, "help"))
+            Group(_name(one["name"]), tuple(_name(n) for n in one["settings"]),
+                  _words(one, "rule") or None, _words(one, "help"))
             for one in _many(tree, "groups")
         ]
         by_name = {one.name: one for one in settings}
@@ -318,7 +339,7 @@ def _number(value, integer: bool) -> int | float:
 
 
 def _size(fields: list) -> int:
-    """Of the message. Fields follow one another."""
+    """Return the size of a message, bytes; raise ValueError if its fields are not contiguous."""
     at = 0
     for one in fields:
         if one.offset != at:
@@ -363,7 +384,9 @@ def _setting(tree: dict, index: int) -> Setting:
     special = tree.get("special") or {}
     default = tree["default"]
     if ranged:
-        default = _number(special.get(default, default) if isinstance(default, str) else default, integer)
+        default = _number(
+            special.get(default, default) if isinstance(default, str) else default, integer
+        )
     elif not isinstance(default, bool if type == "bool" else str):
         raise TypeError(f"{common['name']}: default")
     elif type == "enum":
@@ -376,7 +399,8 @@ def _setting(tree: dict, index: int) -> Setting:
         when=_one_of(tree["when"], _WHEN),
         min=_number(tree["min"], integer) if ranged else None,
         max=_number(tree["max"], integer) if ranged else None,
-        special={plain(name): _number(value, integer) for name, value in special.items()} if ranged else {},
+        special={plain(name): _number(value, integer) for name, value in special.items()}
+        if ranged else {},
         size=tree["size"] if type == "string" else None,
         aliases=tuple(_name(a) for a in tree.get("aliases") or []),
         group=None if group is None else _name(group),

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A conversation with a process: changes of settings, leases, samples.
+"""A session with a process: changes of settings, leases, samples.
 
-    agent ---- UNIX socket ---> process       it is open as long as the session lasts
-          <--- two channels ---               passed over the socket, of lib/channel
-          ---- feedback ------>               hello, watch, set, release
-          <--- telemetry ------               welcome, answer, sample
+    agent ---- UNIX socket ---> process       open as long as the session lasts
+          <--- two channels ---               of lib/channel, passed over the socket
+          ---- feedback ------>               messages: hello, watch, set, release
+          <--- telemetry ------               messages: welcome, answer, sample
 
-A process that died is noticed by the socket, one that was stopped by the time: nothing waits for ever.
+The socket's end tells that the process died; a time-out ends the wait for a stopped process. No
+call waits for ever.
 """
 
 from __future__ import annotations
@@ -36,30 +37,30 @@ from ._text import plain, text_of
 VERSION = 1
 SESSION = math.inf  #: a lease as long as the session lasts
 LEASE_SESSION = (1 << 63) - 1
-SAMPLES_MAX = 1024  # that wait to be taken; older ones are dropped
-INTERVAL_MIN = 0.001
-AGENT_MAX = 48  # bytes of its name
+SAMPLES_MAX = 1024  # samples that wait for samples(); older ones are dropped
+INTERVAL_MIN = 0.001  # seconds
+AGENT_MAX = 48  # bytes of an agent's name
 
-_SLICE = 0.1  # after so many seconds without a frame it looks whether the process is there
+_SLICE = 0.1  # seconds without a frame after which to check that the process is alive
 _PEER = struct.Struct("3i")
 
 
 @dataclass(frozen=True)
 class Answer:
-    """To a change."""
+    """The answer to a change of settings."""
 
-    effective: dict[str, Value]  # what was asked for, as it is now: it may be rounded
+    effective: dict[str, Value]  # the settings of the change, with their values now: maybe rounded
     epoch: int  # how often the object's settings were changed
-    settings: dict[str, Value]  # all of the object
+    settings: dict[str, Value]  # all settings of the object
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A report of the object that is watched."""
+    """A report of the object that Session.watch() named."""
 
-    object: int  # id
+    object: int  # its id
     time_ns: int  # CLOCK_MONOTONIC
-    epoch: int  # of its settings
+    epoch: int  # of the object's settings
     report: dict
 
 
@@ -73,7 +74,7 @@ def _connect(directory: Directory, stem: str, end: float, who: str) -> socket.so
                 s.connect(path)
                 return s
             except BlockingIOError:
-                # Others are before us, and the process does not come to accept them.
+                # The backlog is full: the process is not accepting connections.
                 if time.monotonic() >= end:
                     raise TimedOut(f"{who} does not answer") from None
                 time.sleep(0.01)
@@ -86,13 +87,13 @@ def _connect(directory: Directory, stem: str, end: float, who: str) -> socket.so
 
 
 class Session:
-    """With one process, of one thread at a time. Leases end with it.
+    """A session with one process, for one thread at a time. Its leases end with it.
 
-    timeout is how long an answer may take, in seconds.
+    timeout is the longest wait for an answer, in seconds.
     """
 
     def __init__(self, process: Process, name: str | None = None, timeout: float = 5.0) -> None:
-        """Process.session() makes it."""
+        """Begin a session. Programs call Process.session()."""
         self.process = process
         self.timeout = timeout
         self._who = f"process {process.pid} ({process.program})"
@@ -103,9 +104,11 @@ class Session:
         self._samples: deque[Sample] = deque(maxlen=SAMPLES_MAX)
         self._schemas: dict[int, Schema] = {}
         self._watch = protocol.Watch(interval_ns=0, rows=False, object=0)
-        self.number = 0  #: that the process gave it
+        self.number = 0  #: of this session, assigned by the process
         try:
-            self._begin(name or os.path.basename(sys.argv[0]) or "python", time.monotonic() + timeout)
+            self._begin(
+                name or os.path.basename(sys.argv[0]) or "python", time.monotonic() + timeout
+            )
         except BaseException:
             self.close()
             raise
@@ -120,9 +123,11 @@ class Session:
         pid, uid, _ = _PEER.unpack(
             self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
         )
-        # 0: it is in another container, whose numbers are not ours.
+        # pid 0: the process is in another pid namespace, a container's.
         if uid != os.geteuid() or pid not in (0, self.process.pid):
-            raise TuneError(errno.EACCES, f"{self._who}: its socket is of process {pid} of uid {uid}")
+            raise TuneError(
+                errno.EACCES, f"{self._who}: its socket is of process {pid} of uid {uid}"
+            )
         try:
             self._feedback = Channel.accept(
                 self._socket, timeout=self._left(end), full=Full.WAIT, full_timeout=self.timeout
@@ -130,19 +135,27 @@ class Session:
             self._telemetry = Channel.accept(self._socket, timeout=self._left(end))
         except ChannelError as e:
             raise self._translated(e) from None
-        # The process adds our pid.
-        agent = name.encode(errors="replace").replace(b"\0", b"")[:AGENT_MAX].decode(errors="ignore")
+        # The process adds this agent's pid to the name.
+        agent = (
+            name.encode(errors="replace").replace(b"\0", b"")[:AGENT_MAX].decode(errors="ignore")
+        )
         self._send(protocol.Hello(version=VERSION, agent=agent))
         while True:
             message, _ = self._receive(end)
             if isinstance(message, protocol.Welcome):
                 break
         if message.version != VERSION:
-            raise TuneError(errno.EPROTONOSUPPORT, f"{self._who} speaks version {message.version}, not {VERSION}")
+            raise TuneError(
+                errno.EPROTONOSUPPORT,
+                f"{self._who} speaks version {message.version}, not {VERSION}",
+            )
         self.number = message.session
 
     def close(self) -> None:
-        """End it. Leases end, too: settings go back to what they were. Again: nothing happens."""
+        """End the session and its leases: leased settings go back to their former values.
+
+        A second close() does nothing.
+        """
         for channel in (self._feedback, self._telemetry):
             if channel is not None:
                 channel.close()
@@ -153,6 +166,7 @@ class Session:
 
     @property
     def closed(self) -> bool:
+        """Whether close() was called."""
         return self._socket is None
 
     def __enter__(self) -> Session:
@@ -175,7 +189,7 @@ class Session:
         return TuneError(e.errno, f"{self._who}: {e.strerror}")
 
     def _ended(self) -> bool:
-        """Did the process close the socket? Nothing else comes over it."""
+        """Whether the process closed the socket: readable means closed, since no data come."""
         poller = select.poll()
         poller.register(self._socket.fileno(), select.POLLIN)
         return bool(poller.poll(0))
@@ -193,7 +207,7 @@ class Session:
     _MESSAGES = {m.NUMBER: m for m in (protocol.Welcome, protocol.Answer, protocol.Sample)}
 
     def _receive(self, end: float | None) -> tuple:
-        """The next message that we know, and its hash. TimedOut, Gone."""
+        """Return the next message of a known type, and its hash; raise TimedOut or Gone."""
         if self._socket is None:
             raise Gone(f"the session with {self._who} is closed")
         while True:
@@ -213,8 +227,10 @@ class Session:
                 try:
                     return message.unpack(frame.data), frame.hash
                 except protocol.MessageError as e:
-                    raise Corrupt(f"{self._who} sent a message that is wrong: {plain(str(e))}") from None
-            # Of a release to come: not for us.
+                    raise Corrupt(
+                        f"{self._who} sent a message that is wrong: {plain(str(e))}"
+                    ) from None
+            # Skip a message of a type that a newer release added.
             if end is not None and time.monotonic() >= end:
                 raise TimedOut(f"{self._who} does not answer")
 
@@ -233,7 +249,7 @@ class Session:
         self._samples.append(Sample(message.object, message.time_ns, message.epoch, report))
 
     def _answer(self, end: float):
-        """To the last request. Samples that come meanwhile are kept."""
+        """Wait for the answer to the last request. Samples that come before it are kept."""
         while True:
             message, hash = self._receive(end)
             if isinstance(message, protocol.Sample):
@@ -256,14 +272,19 @@ class Session:
         names = nearest(which, (o.path for o in objects)) if isinstance(which, str) else None
         raise Unknown(f"{self._who} has no object {which!r}", names)
 
-    # ---- what there is to do ----
+    # ---- settings, leases, samples ----
 
-    def set(self, object: Object | str | int, values: dict[str, Value], lease: float | None = None) -> Answer:
-        """Change settings of an object, all or none. Values may be text, as people write it.
+    def set(
+        self, object: Object | str | int, values: dict[str, Value], lease: float | None = None
+    ) -> Answer:
+        """Change settings of an object: all of them or none. A value may be given as text.
 
-        lease: seconds after which they go back to what they were, or SESSION: when the session ends; None: they stay.
-        Refused: by the process, with its reason, or a value that is none of the setting's. Unknown: no such setting.
-        TimedOut: no answer came; whether they were changed, the next snapshot tells.
+        lease: seconds after which the settings go back to their former values; SESSION: when the
+        session ends; None: never.
+
+        Raises Refused when the process refuses the change, with its reason, or a value is not of
+        the setting's type; Unknown when there is no such object or setting; TimedOut when no answer
+        came: then only the next snapshot tells whether the settings were changed.
         """
         o = self._object(object)
         if lease is None:
@@ -280,7 +301,9 @@ class Session:
         end = time.monotonic() + self.timeout
         self._request += 1
         self._send(
-            protocol.Set(request=self._request, object=o.id, mask=mask, lease_ns=lease_ns, payload=payload),
+            protocol.Set(
+                request=self._request, object=o.id, mask=mask, lease_ns=lease_ns, payload=payload
+            ),
             o.schema.hash,
         )
         message = self._answer(end)
@@ -289,36 +312,45 @@ class Session:
         return Answer({name: settings[name] for name in names}, message.epoch, settings)
 
     def release(self, object: Object | str | int | None = None, keep: bool = False) -> None:
-        """End this session's leases of an object, or of all: values go back, or are kept for good."""
+        """End this session's leases of one object, or of all (None).
+
+        The settings go back to their former values, or with keep retain those that they have.
+        """
         id = 0 if object is None else self._object(object).id
         end = time.monotonic() + self.timeout
         self._request += 1
         self._send(protocol.Release(request=self._request, object=id, keep=bool(keep)))
         self._answer(end)
 
-    def watch(self, interval: float, rows: bool = False, object: Object | str | int | None = None) -> None:
-        """Have the block updated each interval seconds, at least 1 ms, as long as the session lasts; 0: as without it.
+    def watch(
+        self, interval: float, rows: bool = False, object: Object | str | int | None = None
+    ) -> None:
+        """Have the process update its block each interval seconds, until the session ends.
 
-        rows: of objects, too. object: its reports come as samples().
+        interval  at least 0.001; 0: at the process's own pace, as without a watch
+        rows      update the objects' rows as well
+        object    send the reports of this object as well: see samples()
         """
         if interval and not interval >= INTERVAL_MIN:
             raise ValueError(f"interval: {interval} is below {INTERVAL_MIN} s")
         id = 0 if object is None else self._object(object).id
-        self._watch = protocol.Watch(interval_ns=int(min(interval, 1e9) * 1e9), rows=bool(rows), object=id)
+        self._watch = protocol.Watch(
+            interval_ns=int(min(interval, 1e9) * 1e9), rows=bool(rows), object=id
+        )
         self._send(self._watch)
 
     def refresh(self, rows: bool = True, timeout: float = 1.0) -> Snapshot:
-        """Have the process write what it shows, and read it.
+        """Have the process update its block now, and read it.
 
-        Without an agent it writes once a second, and no rows.
-        TimedOut: it did not come to that. A watch() goes on as it was.
+        Without an agent a process updates its block once a second, and without rows. Raises
+        TimedOut when it did not update the block in time. An earlier watch() stays in effect.
         """
         end = time.monotonic() + timeout
         watch = self._watch
         self._send(protocol.Watch(interval_ns=5_000_000, rows=bool(rows), object=watch.object))
         heartbeat = self.process._block.head().heartbeat_ns
-        # One round may have begun before. Loops that report themselves are asked in the next, and have answered in the
-        # one behind it.
+        # Wait for three updates. The first may have begun before the request. In the second,
+        # reactors that report themselves are asked, and in the third their answers are written.
         rounds = 3
         while rounds:
             now = self.process._block.head().heartbeat_ns
@@ -336,9 +368,9 @@ class Session:
         return snapshot
 
     def samples(self, timeout: float | None = None) -> Iterator[Sample]:
-        """Reports of the object that is watched, for timeout seconds; None: until the session ends.
+        """Yield reports of the object that watch() named, for timeout seconds.
 
-        The process drops those for which we are too slow.
+        None: until the session ends. The process drops samples that this agent is too slow for.
         """
         end = None if timeout is None else time.monotonic() + timeout
         while True:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a process was doing at about one moment."""
+"""Snapshots: the content of a process's block, read at about one moment."""
 
 from __future__ import annotations
 
@@ -14,53 +14,58 @@ from ._schema import Schema, Setting, Value
 
 @dataclass(frozen=True)
 class Object:
-    """An object, or a row of one. Times are ns of CLOCK_MONOTONIC."""
+    """An object of a process, or a row of an object. Times are CLOCK_MONOTONIC, ns."""
 
     id: int
-    parent: int  # id; 0: none
+    parent: int  # id of its parent; 0: none
     name: str
     schema: Schema = field(repr=False)
     path: str  # "reactor.lcore0"; of a row "endpoint.ep0/10.0.0.2"
     settings: dict[str, Value]
-    report: dict[str, Value | Histogram]  # empty: there was none yet
+    report: dict[str, Value | Histogram]  # empty: no report yet
     created_ns: int
-    time_ns: int  # of the report; 0: there was none yet
+    time_ns: int  # of the report; 0: no report yet
     epoch: int  # how often the settings were changed
-    updates: int
+    updates: int  # how often the record was written
     row: bool
-    owner: bool  # the owner's loop makes the report: it grows old if that hangs
+    owner: bool  # its owner's loop writes the report, which gets old when that loop hangs
 
     @property
     def component(self) -> str:
+        """Name of its component."""
         return self.schema.component
 
 
 @dataclass(frozen=True)
 class Lease:
-    """Settings of an object that go back when it ends."""
+    """A lease: settings of an object that go back to former values when it ends."""
 
     id: int  # of the object
     object: str  # its path
     settings: tuple[str, ...]
     session: int
-    expires_ns: int  # CLOCK_MONOTONIC; 0: with the connection
+    expires_ns: int  # CLOCK_MONOTONIC; 0: when the session ends
     who: str
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """All that a block says. Times are ns of CLOCK_MONOTONIC."""
+    """The content of a block. Times are CLOCK_MONOTONIC, ns."""
 
-    time_ns: int  # when it was read
-    heartbeat_ns: int  # when the process's control thread was last there
-    interval_ns: int  # at which it updates
-    dropped: int  # objects and rows that had no room in the block
+    time_ns: int  # when the block was read
+    heartbeat_ns: int  # when the process's control thread last ran
+    interval_ns: int  # time between two updates of the block
+    dropped: int  # objects and rows without room in the block
     objects: list[Object]
     changes: list[Change] = field(repr=False)  # oldest first
     leases: list[Lease]
 
     def find(self, pattern: str) -> list[Object]:
-        """Objects of "reactor", "reactor.lcore0", "reactor.*", "*.lcore[01]", "*"; the whole path counts for rows."""
+        """Return objects by a pattern: "reactor", "reactor.lcore0", "reactor.*", "*.lcore[01]",
+        "*".
+
+        A row matches by its whole path, or by its component alone.
+        """
         component, dot, name = pattern.partition(".")
         name = name if dot else "*"
         return [
@@ -73,28 +78,31 @@ class Snapshot:
         ]
 
     def object(self, path: str) -> Object:
-        """The one of this path. Unknown: there is none."""
+        """Return the object of this path; otherwise raise Unknown."""
         for o in self.objects:
             if o.path == path:
                 return o
         raise Unknown(f"there is no object '{path}'", nearest(path, (o.path for o in self.objects)))
 
     def holder(self, o: Object, setting: str) -> Lease | None:
-        """Who holds a setting."""
+        """Return the lease that holds a setting of an object, or None."""
         for lease in self.leases:
             if lease.id == o.id and setting in lease.settings:
                 return lease
         return None
 
     def resolve(self, name: str) -> list[tuple[Object, Setting]]:
-        """Settings by COMPONENT.OBJECT.SETTING or COMPONENT.SETTING, where any part may be a pattern.
+        """Return settings by COMPONENT.OBJECT.SETTING or COMPONENT.SETTING; parts may be patterns.
 
-        Unknown: there is none, with the nearest.
+        Raises Unknown, with similar names, if there is no such setting.
         """
         component, dot, rest = name.partition(".")
         pattern, dot2, setting = rest.rpartition(".")
         if not dot or not component or not setting:
-            raise Unknown(f"'{name}' is no setting: COMPONENT.OBJECT.SETTING, or COMPONENT.SETTING for all objects")
+            raise Unknown(
+                f"'{name}' is no setting: COMPONENT.OBJECT.SETTING, "
+                "or COMPONENT.SETTING for all objects"
+            )
         with_settings = [o for o in self.objects if not o.row and o.schema.settings]
         objects = [o for o in with_settings if fnmatch.fnmatchcase(o.component, component)]
         if not objects:
@@ -103,18 +111,26 @@ class Snapshot:
                 nearest(component, (o.component for o in with_settings)),
             )
         if dot2:
-            named = [o for o in objects if o.name == pattern or fnmatch.fnmatchcase(o.name, pattern)]
+            named = [
+                o for o in objects if o.name == pattern or fnmatch.fnmatchcase(o.name, pattern)
+            ]
             if not named:
                 raise Unknown(
-                    f"{component} has no object '{pattern}'", nearest(pattern, (o.name for o in objects))
+                    f"{component} has no object '{pattern}'",
+                    nearest(pattern, (o.name for o in objects)),
                 )
             objects = named
         found = []
         for o in objects:
             if any(c in setting for c in "*?["):
-                found += [(o, s) for s in o.schema.settings.values() if fnmatch.fnmatchcase(s.name, setting)]
+                found += [
+                    (o, s) for s in o.schema.settings.values()
+                    if fnmatch.fnmatchcase(s.name, setting)
+                ]
             elif any(c in component for c in "*?["):
-                found += [(o, s) for s in o.schema.settings.values() if setting in (s.name, *s.aliases)]
+                found += [
+                    (o, s) for s in o.schema.settings.values() if setting in (s.name, *s.aliases)
+                ]
             else:
                 found.append((o, o.schema.setting(setting)))
         if not found:
@@ -126,7 +142,7 @@ class Snapshot:
 
 
 def objects_of(records: list[Record]) -> list[Object]:
-    """Objects in the order of their components and ids, each with its rows behind it."""
+    """Return the objects, ordered by component and id, each one followed by its rows."""
     by_id = {r.id: r for r in records if not r.flags & RECORD_ROW}
     objects = []
     for r in records:
@@ -154,6 +170,7 @@ def objects_of(records: list[Record]) -> list[Object]:
 
 
 def leases_of(raw: list[RawLease], objects: list[Object]) -> list[Lease]:
+    """Return the leases of these objects, with names for ids and masks."""
     by_id = {o.id: o for o in objects if not o.row}
     leases = []
     for one in raw:

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""leat-tune, the program: a subcommand is a module here, with add_parser(sub) and run(args) -> exit status."""
+"""The program leat-tune. Each subcommand is a module of this package with two functions:
+
+    add_parser(sub)     create its argument parser
+    run(args)           run it, and return the exit status
+"""
 
 from __future__ import annotations
 
@@ -13,14 +17,15 @@ from .._errors import TuneError
 
 # In the order of --help.
 COMMANDS = ("list", "get", "set", "watch", "history", "save", "export", "agent", "mlos", "sweep")
-#: Of shells: no help or message names it.
+#: For the completion of shells: not in any help or message.
 HIDDEN = "complete"
 
 USAGE = "leat-tune COMMAND [OPTION]... [NAME]..."
 ABOUT = """\
 See and set what running leat processes of this user do. NAME of a setting or a measurement:
 
-  reactor.lcore0.spin_us      COMPONENT.OBJECT.NAME, where OBJECT and NAME may be patterns: reactor.*.spin_us
+  reactor.lcore0.spin_us      COMPONENT.OBJECT.NAME, where OBJECT and NAME may be patterns: \
+reactor.*.spin_us
   reactor.spin_us             of all objects of a component
   1234:reactor.lcore0.spin_us of process 1234
 
@@ -35,13 +40,15 @@ Exit: 0; 1 failed, or refused; 2 wrong usage; 128 + N ended by signal N (130: Ct
 
 
 def parser_of(version: str, commands: tuple[str, ...] = COMMANDS) -> argparse.ArgumentParser:
-    """Of the program with these subcommands."""
+    """Return the program's argument parser, with these subcommands."""
     parser = argparse.ArgumentParser(
         prog="leat-tune", usage=USAGE, description=ABOUT, epilog=EXAMPLES, allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"leat-tune {version}".rstrip())
-    sub = parser.add_subparsers(prog="leat-tune", metavar="COMMAND", required=True, title="commands")
+    sub = parser.add_subparsers(
+        prog="leat-tune", metavar="COMMAND", required=True, title="commands"
+    )
     for name in commands:
         module = importlib.import_module(f"{__name__}._{name}")
         command = module.add_parser(sub)
@@ -51,7 +58,7 @@ def parser_of(version: str, commands: tuple[str, ...] = COMMANDS) -> argparse.Ar
 
 
 def command_first(argv: list[str]) -> list[str]:
-    """Options that say which processes may stand in front of COMMAND as well."""
+    """Move options that choose processes from before COMMAND to behind it."""
     i = 0
     while i < len(argv) and argv[i].split("=", 1)[0] in ("--pid", "--program", "--tune-dir"):
         i += 1 if "=" in argv[i] else 2
@@ -59,8 +66,8 @@ def command_first(argv: list[str]) -> list[str]:
 
 
 def main(argv: list[str] | None = None, version: str = "") -> int:
-    """The program. Its exit status."""
-    # Who reads the output may leave: head, say.
+    """Run the program, and return its exit status."""
+    # End silently when the reader of the output ends, such as head.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     argv = command_first(sys.argv[1:] if argv is None else argv)
     commands = (HIDDEN,) if argv[:1] == [HIDDEN] else COMMANDS

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""leat-tune from a source tree: python3 -m leat_tune._cli"""
+"""Run leat-tune from a source tree: python3 -m leat_tune._cli."""
 
 import sys
 

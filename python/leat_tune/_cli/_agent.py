@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""leat-tune agent"""
+"""leat-tune agent: search for better settings of a running program."""
 
 from __future__ import annotations
 
@@ -17,31 +17,43 @@ from ..agent._space import KNOBS_MAX
 from . import common
 from .common import Member
 
-_TRY_MAX = 256  # settings of one trial that somebody else chose
+_TRY_MAX = 256  # settings of one trial of --try
 
 
 def add_parser(sub) -> argparse.ArgumentParser:
     parser = common.command(
         sub, "agent", "search for better settings of a running program",
-        "Tries settings of a program that runs, under a lease, and tells what is better than what it has, if\n"
+        "Tries settings of a program that runs, under a lease, and tells what is better than what "
+        "it has, if\n"
         "that can be told from noise. All settings go back at the end, and if this is killed.",
-        "Exit: 0 better settings were found; 3 none can be told from noise, or the speed has jumped;\n"
+        "Exit: 0 better settings were found; 3 none can be told from noise, or the speed has "
+        "jumped;\n"
         "4 guards can't be kept; else as usual.\n\n"
         "  leat-tune agent --list-goals --program leat-rpc-bench\n"
-        "  leat-tune agent --goal 'max calls_per_second where p99_us < 50' --set batch,window --svg plot.svg",
+        "  leat-tune agent --goal 'max calls_per_second where p99_us < 50' --set batch,window "
+        "--svg plot.svg",
     )
-    parser.add_argument("--goal", metavar="GOAL", help="(max|min) EXPRESSION [where EXPRESSION OP NUMBER [and ...]]")
+    parser.add_argument("--goal", metavar="GOAL",
+                        help="(max|min) EXPRESSION [where EXPRESSION OP NUMBER [and ...]]")
     parser.add_argument("--set", action="append", default=[], metavar="NAME[=LOW:HIGH|=A|B],...",
                         help=f"settings to search, 1 to {KNOBS_MAX}; may be given again")
     parser.add_argument("--object", metavar="PATTERN",
                         help="objects that names without a component mean (default: all)")
-    parser.add_argument("--try", dest="trial", action="append", default=[], metavar="NAME=VALUE,...",
-                        help="make one trial of these, print its measures, and end: for other optimisers")
-    parser.add_argument("--list-goals", action="store_true", help="print what a goal can name, and end")
+    parser.add_argument(
+        "--try",
+        dest="trial",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE,...",
+        help="make one trial of these, print its measures, and end: for other optimisers",
+    )
+    parser.add_argument("--list-goals", action="store_true",
+                        help="print what a goal can name, and end")
     budget = parser.add_argument_group("how long")
     budget.add_argument("--trials", type=common.positive, default=150, metavar="N",
                         help=f"trials at most, at least {TRIALS_MIN} (default: 150)")
-    budget.add_argument("--minutes", type=_positive_real, metavar="M", help="end after so long, with fewer trials")
+    budget.add_argument("--minutes", type=_positive_real, metavar="M",
+                        help="end after so long, with fewer trials")
     budget.add_argument("--trial-seconds", type=_positive_real, default=2.0, metavar="S",
                         help="what a trial measures (default: 2)")
     budget.add_argument("--warm-up", type=_not_negative, metavar="S",
@@ -51,11 +63,14 @@ def add_parser(sub) -> argparse.ArgumentParser:
                        help="with which something is called better (default: 99)")
     claim.add_argument("--least", type=_percentage, default=1.0, metavar="PERCENT",
                        help="gain that is worth a change (default: 1)")
-    claim.add_argument("--seed", type=common.positive, default=1, metavar="N", help="of the search (default: 1)")
+    claim.add_argument("--seed", type=common.positive, default=1, metavar="N",
+                       help="of the search (default: 1)")
     out = parser.add_argument_group("what comes of it")
-    out.add_argument("--apply", action="store_true", help="let the program keep the best, if there is one")
+    out.add_argument("--apply", action="store_true",
+                     help="let the program keep the best, if there is one")
     out.add_argument("--log", metavar="FILE", help="write each trial to a new file")
-    out.add_argument("--resume", metavar="FILE", help="go on with the run of a log, with its goal and settings")
+    out.add_argument("--resume", metavar="FILE",
+                     help="go on with the run of a log, with its goal and settings")
     out.add_argument("--svg", metavar="FILE", help="write a plot")
     out.add_argument("--json", action="store_true", help="the report as JSON")
     out.add_argument("--quiet", action="store_true", help="no progress on standard error")
@@ -90,15 +105,16 @@ def _percentage(text: str) -> float:
 
 
 def _one(args: argparse.Namespace) -> Member:
-    """The process that is meant."""
+    """Return the process to tune; raise Unknown if it can't be told which."""
     members = common.members(args, rows=False)
     words = args.set or args.trial
     if len(members) > 1 and words and not args.pid:
-        # The one that has the settings.
+        # Choose the process that has the settings.
         able = []
         for member in members:
             try:
-                agent.targets(words, member.snapshot, args.object, one_value=not args.set, most=_TRY_MAX)
+                agent.targets(words, member.snapshot, args.object, one_value=not args.set,
+                              most=_TRY_MAX)
             except (OSError, ValueError):
                 continue
             able.append(member)
@@ -112,22 +128,32 @@ def _one(args: argparse.Namespace) -> Member:
 def _list_goals(args: argparse.Namespace) -> int:
     members = common.members(args, rows=False)
     if args.json:
-        common.print_document(args, measures=[
-            {"pid": m.process.pid, "measure": f"{one.component}.{one.name}", "unit": one.unit or None,
-             "objects": list(one.paths), "help": one.help}
-            for m in members for one in agent.listed(m.snapshot, args.object)
-        ])
+        common.print_document(
+            args,
+            measures=[
+                {
+                    "pid": m.process.pid,
+                    "measure": f"{one.component}.{one.name}",
+                    "unit": one.unit or None,
+                    "objects": list(one.paths),
+                    "help": one.help,
+                }
+                for m in members
+                for one in agent.listed(m.snapshot, args.object)
+            ],
+        )
         return 0
     for member in members:
         print(f"{member}")
-        lines = [(f"{one.component}.{one.name}", one.unit, one.help) for one in agent.listed(member.snapshot, args.object)]
+        lines = [(f"{one.component}.{one.name}", one.unit, one.help)
+                 for one in agent.listed(member.snapshot, args.object)]
         if lines:
             common.table(lines)
     return 0
 
 
 class _Run:
-    """Of the plan, on a process."""
+    """A run of the plan on a process."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
@@ -135,9 +161,15 @@ class _Run:
         if args.resume:
             head, self.old = _log.read(args.resume)
             try:
-                args.goal, args.set, args.object = str(head["goal"]), list(head["set"]), head["object"]
+                args.goal, args.set, args.object = (
+                    str(head["goal"]),
+                    list(head["set"]),
+                    head["object"],
+                )
                 args.seed, args.trials = int(head["seed"]), int(head["trials"])
-                args.trial_seconds, args.warm_up = float(head["trial_seconds"]), float(head["warm_up"])
+                args.trial_seconds, args.warm_up = float(head["trial_seconds"]), float(
+                    head["warm_up"]
+                )
                 args.confidence, args.least = float(head["confidence"]), float(head["least"])
                 self.knobs = head["knobs"]
             except (KeyError, TypeError, ValueError):
@@ -151,36 +183,52 @@ class _Run:
                                  f"{TRIALS_MIN} are needed: give more time, or shorter ones")
             args.trials = min(args.trials, within)
         if args.trials < TRIALS_MIN:
-            raise ValueError(f"--trials: at least {TRIALS_MIN} are needed to tell anything from noise")
+            raise ValueError(f"--trials: at least {TRIALS_MIN} are needed to tell anything from "
+                             f"noise")
         self.goal = agent.Goal.parse(args.goal)
         self.member = _one(args)
         snapshot = self.member.snapshot
         self.targets = agent.targets(args.set, snapshot, args.object)
-        self.measures = {name: agent.resolve(name, snapshot, args.object) for name in self.goal.measures}
+        self.measures = {
+            name: agent.resolve(name, snapshot, args.object) for name in self.goal.measures
+        }
         knobs = {t.knob.name: list(t.knob.values) for t in self.targets.targets}
         if args.resume and knobs != self.knobs:
-            raise agent.LogError(f"{args.resume}: the program has not the settings of that run, or other values")
+            raise agent.LogError(
+                f"{args.resume}: the program has not the settings of that run, or other values"
+            )
         self.done: list[tuple[agent.Ask, agent.Result]] = []
         self.head = {
-            "leat_tune_agent": _log.VERSION, "goal": args.goal, "set": args.set, "object": args.object,
-            "knobs": knobs, "start": self.targets.space.values(self.targets.space.start),
-            "program": self.member.process.program, "seed": args.seed, "trials": args.trials,
-            "trial_seconds": args.trial_seconds, "warm_up": args.warm_up, "confidence": args.confidence,
-            "least": args.least, "time": round(time.time(), 3),
+            "leat_tune_agent": _log.VERSION,
+            "goal": args.goal,
+            "set": args.set,
+            "object": args.object,
+            "knobs": knobs,
+            "start": self.targets.space.values(self.targets.space.start),
+            "program": self.member.process.program,
+            "seed": args.seed,
+            "trials": args.trials,
+            "trial_seconds": args.trial_seconds,
+            "warm_up": args.warm_up,
+            "confidence": args.confidence,
+            "least": args.least,
+            "time": round(time.time(), 3),
         }
 
     def warn(self) -> None:
         for target in self.targets.targets:
             if target.setting.when == "next":
-                common.warn(f"{target.knob.name} takes effect with what the program makes next: if it makes nothing, "
-                            "it will show nothing")
+                common.warn(f"{target.knob.name} takes effect with what the program makes next: "
+                            "if it makes nothing, it will show nothing")
 
     def run(self, live: agent.Live, log: agent.Log | None) -> agent.Outcome:
         args, space = self.args, self.targets.space
         begin = time.monotonic()
         budget = agent.Budget(
-            args.trials, lambda: args.minutes is not None and time.monotonic() - begin > args.minutes * 60)
-        plan = agent.plan(space, budget, seed=args.seed, confidence=args.confidence / 100, least=args.least / 100)
+            args.trials,
+            lambda: args.minutes is not None and time.monotonic() - begin > args.minutes * 60)
+        plan = agent.plan(space, budget, seed=args.seed, confidence=args.confidence / 100,
+                          least=args.least / 100)
         old = iter(self.old)
         start: float | None = None
         try:
@@ -189,7 +237,9 @@ class _Run:
                 line = next(old, None)
                 result = _log.result_of(space, ask, line) if line is not None else None
                 if line is not None and result is None:
-                    common.warn("the log goes another way from here on: the rest of it does not count")
+                    common.warn(
+                        "the log goes another way from here on: the rest of it does not count"
+                    )
                     old = iter(())
                 if result is None:
                     result = self._trial(live, ask, log)
@@ -197,7 +247,8 @@ class _Run:
                     start = abs(result.value)
                 self.done.append((ask, result))
                 if not args.quiet:
-                    print(_report.progress(self.targets, self.goal, len(self.done), args.trials, ask, result, start),
+                    print(_report.progress(self.targets, self.goal, len(self.done), args.trials,
+                                           ask, result, start),
                           file=sys.stderr, flush=True)
                 ask = plan.send(result)
         except StopIteration as end:
@@ -212,26 +263,38 @@ class _Run:
 
 
 def _try(args: argparse.Namespace) -> int:
-    """One trial, of values that somebody else chose."""
+    """Make one trial, of values that another optimiser chose."""
     try:
         goal = agent.Goal.parse(args.goal)
         member = _one(args)
-        targets = agent.targets(args.trial, member.snapshot, args.object, one_value=True, most=_TRY_MAX)
-        measures = {name: agent.resolve(name, member.snapshot, args.object) for name in goal.measures}
+        targets = agent.targets(args.trial, member.snapshot, args.object, one_value=True,
+                                most=_TRY_MAX)
+        measures = {
+            name: agent.resolve(name, member.snapshot, args.object) for name in goal.measures
+        }
     except ValueError as e:
         print(f"leat-tune: {e}", file=sys.stderr)
         return 2
     space = targets.space
     config = tuple(0 for _ in space.knobs)
     warm_up = args.trial_seconds / 4 if args.warm_up is None else args.warm_up
-    with agent.Live(member.process, targets, goal, measures, seconds=args.trial_seconds, warm_up=warm_up) as live:
+    with agent.Live(member.process, targets, goal, measures, seconds=args.trial_seconds,
+                    warm_up=warm_up) as live:
         result = live.trial(config)
         effective = dict(live.effective)
     value = None if result.value is None else result.value if goal.maximum else -result.value
     if args.json:
-        common.print_document(args, pid=member.process.pid, program=member.process.program,
-                              settings=space.values(config), effective=effective, value=value,
-                              broken=result.excess > 0, words=result.words, measures=result.measures)
+        common.print_document(
+            args,
+            pid=member.process.pid,
+            program=member.process.program,
+            settings=space.values(config),
+            effective=effective,
+            value=value,
+            broken=result.excess > 0,
+            words=result.words,
+            measures=result.measures,
+        )
     else:
         print("no value" if value is None else f"{value:.6g}", end="")
         print(f"  # {result.words}" if result.words else "")
@@ -271,7 +334,8 @@ def run(args: argparse.Namespace) -> int:
         raise TuneError(61, f"the goal has no value as the program is: {e}") from None
     except (TuneError, KeyboardInterrupt):
         if log is not None:
-            print(f"leat-tune: go on with: leat-tune agent --resume {args.resume or args.log}", file=sys.stderr)
+            print(f"leat-tune: go on with: leat-tune agent --resume {args.resume or args.log}",
+                  file=sys.stderr)
         raise
     finally:
         if log is not None:
@@ -287,7 +351,8 @@ def _tell(args: argparse.Namespace, one: _Run, outcome: agent.Outcome) -> int:
     tree = _report.tree(one.goal, one.targets, outcome, len(one.done), confidence)
     kept = bool(args.apply and outcome.found)
     if args.json:
-        common.print_document(args, pid=one.member.process.pid, program=one.member.process.program, kept=kept, **tree)
+        common.print_document(args, pid=one.member.process.pid,
+                              program=one.member.process.program, kept=kept, **tree)
     else:
         print(_report.text(one.goal, one.targets, outcome, len(one.done), confidence), end="")
         if kept:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""leat-tune complete: words for the completion of shells, one a line. Its errors are silent."""
+"""leat-tune complete: print words for the completion of shells, one per line, without errors."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from . import common
 
 
 def add_parser(sub) -> argparse.ArgumentParser:
-    parser = sub.add_parser("complete", description="Words that can follow, one a line: for shells.")
-    parser.add_argument("what", choices=("options", "names", "settings", "objects", "pids", "programs"))
+    parser = sub.add_parser("complete", description="Words that can follow, one a line: for "
+                                                    "shells.")
+    parser.add_argument(
+        "what", choices=("options", "names", "settings", "objects", "pids", "programs")
+    )
     parser.add_argument("word", nargs="?", default="", help="what is there by now")
     common.add_where(parser)
     return parser
@@ -34,18 +37,20 @@ def run(args: argparse.Namespace) -> int:
 
 
 def options(command: str) -> list[str]:
-    """Of a subcommand, or all subcommands."""
+    """Return the options of a subcommand, or all subcommands if it is none."""
     from . import parser_of
 
     parser = parser_of("")
     sub = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
     if command not in sub.choices:
         return [*sub.choices, "--help", "--version"]
-    return [o for a in sub.choices[command]._actions for o in a.option_strings if o.startswith("--")]
+    return [
+        o for a in sub.choices[command]._actions for o in a.option_strings if o.startswith("--")
+    ]
 
 
 def live(args: argparse.Namespace) -> list[str]:
-    """Names that processes have, and behind = the values of enums, bools and special values."""
+    """Return names that processes have, or, after "=", values of enums, bools and special ones."""
     members = common.members(args, rows=False)
     if args.what == "pids":
         return [str(m.process.pid) for m in members]
@@ -63,7 +68,10 @@ def live(args: argparse.Namespace) -> list[str]:
             except TuneError:
                 continue
             for one in found:
-                values = ("true", "false") if one.field.type == "bool" else (*one.field.values, *one.field.special)
+                values = (
+                    ("true", "false") if one.field.type == "bool"
+                    else (*one.field.values, *one.field.special)
+                )
                 words += [f"{name}={value}" for value in values]
         return words
     words = [f"{o.path}.{s}" for o in objects for s in o.schema.settings if o.settings]

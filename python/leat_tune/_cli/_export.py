@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""leat-tune export"""
+"""leat-tune export: serve metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -17,45 +17,55 @@ from ..metrics import Collector, Server, loopback, render
 from . import common
 
 DEFAULT = "127.0.0.1:9464"
-# How often rows are asked for, and processes looked for that came.
+# Seconds between two updates of rows, and between two searches for new processes.
 ROWS_SECONDS = 1.0
 _LISTEN = re.compile(r"(?P<host>\[[0-9a-fA-F:.%]+\]|[^:\[\]]*):(?P<port>[0-9]{1,5})\Z")
 
 
 def listen(text: str) -> tuple[str, int]:
-    """Of argparse: HOST:PORT, [IPv6]:PORT."""
+    """Argument type: parse HOST:PORT or [IPv6]:PORT."""
     match = _LISTEN.match(text)
     if not match or int(match["port"]) > 65535:
-        raise argparse.ArgumentTypeError(f"'{text}' is not HOST:PORT, such as {DEFAULT} or [::1]:9464")
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is not HOST:PORT, such as {DEFAULT} or [::1]:9464"
+        )
     return match["host"] or "0.0.0.0", int(match["port"])
 
 
 def add_parser(sub) -> argparse.ArgumentParser:
     parser = common.command(
         sub, "export", "metrics of all processes, for Prometheus",
-        "Serves the measurements of all processes of this user over HTTP, at /metrics, as OpenMetrics\n"
-        "or Prometheus text. A scrape reads files: it sends nothing to a process, and waits for none.",
+        "Serves the measurements of all processes of this user over HTTP, at /metrics, as "
+        "OpenMetrics\n"
+        "or Prometheus text. A scrape reads files: it sends nothing to a process, and waits for "
+        "none.",
         "  leat-tune export\n"
         "  leat-tune export --once | promtool check metrics",
     )
     parser.add_argument("--listen", type=listen, default=listen(DEFAULT), metavar="HOST:PORT",
                         help=f"where to listen; port 0: any that is free (default: {DEFAULT})")
     parser.add_argument("--allow-remote", action="store_true",
-                        help="listen where other machines can connect: whoever can may read all metrics")
-    parser.add_argument("--rows", nargs="?", choices=("each", "sum", "none"), const="each", default="sum",
-                        help="peers and pollers: a series for each, or summed for each endpoint and reactor, "
-                        "or none (default: sum; --rows alone: each)")
+                        help="listen where other machines can connect: whoever can may read all "
+                             "metrics")
+    parser.add_argument("--rows", nargs="?", choices=("each", "sum", "none"), const="each",
+                        default="sum",
+                        help="peers and pollers: a series for each, or summed for each endpoint "
+                             "and "
+                        "reactor, or none (default: sum; --rows alone: each)")
     parser.add_argument("--texts", action="store_true",
-                        help="texts, too, as labels of info metrics: a text that changes is a new series")
-    parser.add_argument("--once", action="store_true", help="print them on standard output, and end")
-    parser.add_argument("--openmetrics", action="store_true", help="with --once: OpenMetrics (default: Prometheus text)")
+                        help="texts, too, as labels of info metrics: a text that changes is a new "
+                        "series")
+    parser.add_argument("--once", action="store_true", help="print them on standard output, and "
+                                                            "end")
+    parser.add_argument("--openmetrics", action="store_true",
+                        help="with --once: OpenMetrics (default: Prometheus text)")
     return parser
 
 
 class _Asker:
-    """Has processes show their rows: a session with each, from a thread of its own.
+    """A thread that keeps a session with each process, in which the process updates its rows.
 
-    Scrapes do not wait for it. A process that does not answer is asked again when it does.
+    Scrapes do not wait for this thread. It retries a process that does not answer.
     """
 
     def __init__(self, find) -> None:
@@ -75,9 +85,9 @@ class _Asker:
             try:
                 self.look()
             except TuneError:
-                pass  # the scrape says it
+                pass  # the scrape reports it
             except OSError as e:
-                # libleat-channel is not there, say. Metrics but those of rows are.
+                # For example libleat-channel is missing. All metrics but those of rows work.
                 if not self._warned:
                     common.warn(f"no process is asked for rows: {e.strerror or e}")
                 self._warned = True
@@ -91,7 +101,7 @@ class _Asker:
         process.close()
 
     def look(self) -> None:
-        """At who is there by now."""
+        """Begin sessions with new processes, and end those with dead ones."""
         for instance, (process, _) in list(self._sessions.items()):
             if not process.alive():
                 self._leave(instance)
@@ -106,7 +116,7 @@ class _Asker:
                     session.watch(ROWS_SECONDS, rows=True)
                     self._sessions[process.instance] = process, session
             except TuneError:
-                pass  # it ends, or does not answer: the next look tells
+                pass  # it ends, or does not answer: the next look retries
             finally:
                 if process.instance not in self._sessions:
                     if session is not None:
@@ -117,7 +127,9 @@ class _Asker:
 def _wanted(process: Process, args: argparse.Namespace) -> bool:
     if args.pid and process.pid not in args.pid:
         return False
-    return not args.program or any(fnmatch.fnmatchcase(process.program, one) for one in args.program)
+    return not args.program or any(
+        fnmatch.fnmatchcase(process.program, one) for one in args.program
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -143,8 +155,8 @@ def run(args: argparse.Namespace) -> int:
     host, port = args.listen
     if not loopback(host):
         if not args.allow_remote:
-            print(f"leat-tune: {host} is not this machine alone: whoever can connect may read all metrics. "
-                  "If that is wanted, say --allow-remote", file=sys.stderr)
+            print(f"leat-tune: {host} is not this machine alone: whoever can connect may read all "
+                  "metrics. If that is wanted, say --allow-remote", file=sys.stderr)
             return 2
         common.warn(f"whoever can connect to {host} may read all metrics: there is no password")
     return _serve(args, collector, find, host, port)
@@ -156,9 +168,9 @@ def _serve(args: argparse.Namespace, collector: Collector, find, host: str, port
     except OSError as e:
         print(f"leat-tune: can't listen on {host}:{port}: {e.strerror}", file=sys.stderr)
         return 1
-    # A scraper that leaves in the middle of an answer ends its connection alone.
+    # A scraper that disconnects during an answer must not kill this program.
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    # A signal ends sigwait(), so nothing is interrupted in the middle.
+    # Take signals with sigwait() only, so that they interrupt nothing.
     wanted = {signal.SIGINT, signal.SIGTERM}
     signal.pthread_sigmask(signal.SIG_BLOCK, wanted)
     asker = _Asker(find) if args.rows != "none" else None
@@ -166,7 +178,8 @@ def _serve(args: argparse.Namespace, collector: Collector, find, host: str, port
         thread = threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True)
         thread.start()
         shown = f"[{host.strip('[]')}]" if ":" in host else host
-        print(f"leat-tune: metrics at http://{shown}:{server.port}/metrics", file=sys.stderr, flush=True)
+        print(f"leat-tune: metrics at http://{shown}:{server.port}/metrics", file=sys.stderr,
+              flush=True)
         number = signal.sigwait(wanted)
         server.shutdown()
         thread.join()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""leat-tune get"""
+"""leat-tune get: print values of settings and measurements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ def add_parser(sub) -> argparse.ArgumentParser:
         sub, "get", "values of settings and measurements",
         "Prints settings and measurements, as a settings file has them: NAME = VALUE.",
     )
-    parser.add_argument("names", nargs="+", metavar="NAME", help="such as reactor.lcore0.spin_us, endpoint.*.posted")
+    parser.add_argument("names", nargs="+", metavar="NAME",
+                        help="such as reactor.lcore0.spin_us, endpoint.*.posted")
     parser.add_argument("--json", action="store_true", help="as JSON")
     return parser
 
@@ -30,5 +31,6 @@ def run(args: argparse.Namespace) -> int:
         return 0
     for one in found:
         unit = common.unit_of(one.field)
-        print(f"{one.name} = {common.text_value(one.field, one.value)}" + (f"  # {unit}" if unit else ""))
+        print(f"{one.name} = {common.text_value(one.field, one.value)}"
+              + (f"  # {unit}" if unit else ""))
     return 0

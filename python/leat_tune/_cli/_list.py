@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""leat-tune list"""
+"""leat-tune list: print processes, their objects and settings."""
 
 from __future__ import annotations
 
@@ -15,15 +15,20 @@ from .common import Member
 def add_parser(sub) -> argparse.ArgumentParser:
     parser = common.command(
         sub, "list", "processes, their objects, and settings with unit, range and default",
-        "Lists processes, their objects, and settings: value, unit, range, default, when a change takes\n"
-        "effect (now; next: with the next thing that is made; start: only at the start of the program), and\n"
-        "who holds it by a lease.",
+        "Lists processes, their objects, and settings: value, unit, range, default, when a change "
+        "takes\n"
+        "effect (now; next: with the next thing that is made; start: only at the start of the "
+        "program), "
+        "and\nwho holds it by a lease.",
     )
-    parser.add_argument("patterns", nargs="*", metavar="OBJECT", help="such as reactor, reactor.lcore0, endpoint.*")
-    parser.add_argument("--reports", action="store_true", help="measurements, too, and rows of objects")
+    parser.add_argument("patterns", nargs="*", metavar="OBJECT",
+                        help="such as reactor, reactor.lcore0, endpoint.*")
+    parser.add_argument("--reports", action="store_true",
+                        help="measurements, too, and rows of objects")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--json", action="store_true", help="as JSON")
-    what.add_argument("--schema", action="store_true", help="descriptions of the components, as JSON")
+    what.add_argument("--schema", action="store_true",
+                      help="descriptions of the components, as JSON")
     return parser
 
 
@@ -50,7 +55,7 @@ def _objects(member: Member, args: argparse.Namespace) -> list[Object]:
         return member.snapshot.objects
     found = {id(o) for pattern in args.patterns for o in member.snapshot.find(pattern)}
     paths = {o.path for o in member.snapshot.objects if id(o) in found}
-    # With an object its rows.
+    # Include the rows of a chosen object.
     return [o for o in member.snapshot.objects
             if id(o) in found or o.row and any(o.path.startswith(path + "/") for path in paths)]
 
@@ -58,7 +63,8 @@ def _objects(member: Member, args: argparse.Namespace) -> list[Object]:
 def _print(member: Member, args: argparse.Namespace) -> None:
     process, snapshot = member.process, member.snapshot
     minutes = max(0.0, time.time() - process.start) / 60
-    print(f"{process.pid}  {process.program}  since {common.clock(process.start)} ({minutes:.0f} min)")
+    print(f"{process.pid}  {process.program}  since {common.clock(process.start)} ({minutes:.0f} "
+          f"min)")
     hung = common.hung_words(member)
     if hung:
         print(f"  {hung}")
@@ -69,8 +75,9 @@ def _print(member: Member, args: argparse.Namespace) -> None:
     if settings:
         print()
         common.table([("setting", "value", "unit", "range", "default", "when", "held by")] + [
-            (f"{o.path}.{s.name}", common.text_value(s, o.settings[s.name]), s.unit, _short(common.range_of(s)),
-             common.text_value(s, s.default), s.when, _holder(member, o, s))
+            (f"{o.path}.{s.name}", common.text_value(s, o.settings[s.name]), s.unit,
+             _short(common.range_of(s)), common.text_value(s, s.default), s.when,
+             _holder(member, o, s))
             for o, s in settings
         ])
     if args.reports:
@@ -99,7 +106,8 @@ def _holder(member: Member, o: Object, setting: Setting) -> str:
 
 
 def _setting_json(member: Member, o: Object, s: Setting) -> dict:
-    tree = {"value": common.json_value(o.settings.get(s.name)), "type": s.type, "default": s.default, "when": s.when}
+    tree = {"value": common.json_value(o.settings.get(s.name)), "type": s.type,
+            "default": s.default, "when": s.when}
     if s.unit:
         tree["unit"] = s.unit
     if s.min is not None:
@@ -121,10 +129,13 @@ def _process_json(member: Member, args: argparse.Namespace) -> dict:
     process, snapshot = member.process, member.snapshot
     objects = []
     for o in _objects(member, args):
-        tree = {"path": o.path, "component": o.component, "name": o.name, "id": o.id, "row": o.row, "epoch": o.epoch}
+        tree = {"path": o.path, "component": o.component, "name": o.name, "id": o.id, "row": o.row,
+                "epoch": o.epoch}
         if o.parent:
             tree["parent"] = o.parent
-        tree["settings"] = {s.name: _setting_json(member, o, s) for s in o.schema.settings.values() if o.settings}
+        tree["settings"] = {
+            s.name: _setting_json(member, o, s) for s in o.schema.settings.values() if o.settings
+        }
         if args.reports:
             tree["age_s"] = (snapshot.time_ns - o.time_ns) / 1e9 if o.time_ns else None
             tree["report"] = {name: common.json_value(value) for name, value in o.report.items()}

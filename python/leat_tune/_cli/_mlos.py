@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""leat-tune mlos: files with which mlos_bench (github.com/microsoft/MLOS) tunes a running program.
+"""leat-tune mlos: write files with which mlos_bench (github.com/microsoft/MLOS) tunes a program.
 
-    tunables.json     groups of settings, as tunable-params-schema.json has them
-    environment.json  a LocalEnv: it runs trial.py, and reads results.csv
+    tunables.json     groups of settings, in the format of tunable-params-schema.json
+    environment.json  a LocalEnv, which runs trial.py and reads results.csv
     service.json      LocalExecService
     optimizer.json    MlosCoreOptimizer, with the goal's direction
-    mlos_bench.json   all of them, for mlos_bench --config
-    trial.py          one trial, by leat-tune agent --try, which sets, waits, measures, and puts back
+    mlos_bench.json   refers to the other files, for mlos_bench --config
+    trial.py          one trial by leat-tune agent --try, which sets, waits, measures, and restores
 """
 
 from __future__ import annotations
@@ -24,13 +24,16 @@ from .._snapshot import Object
 from ..agent._measures import objects
 from . import common
 
-_SCHEMAS = "https://raw.githubusercontent.com/microsoft/MLOS/main/mlos_bench/mlos_bench/config/schemas/"
-# What a change costs, for optimisers that ask: as leat-tune-gen --mlos has it.
+_SCHEMAS = (
+    "https://raw.githubusercontent.com/microsoft/MLOS/main/mlos_bench/mlos_bench/config/schemas/"
+)
+# The cost of a change, for optimisers that use it: the same as in leat-tune-gen --mlos.
 _COSTS = {"now": 1, "next": 2}
 _SETTINGS_MAX = 256
 _SCRIPT = '''\
 #!/usr/bin/env python3
-"""One trial for mlos_bench: trial.py SETTINGS.json RESULTS.csv. Made by leat-tune mlos; change it as you like."""
+"""One trial for mlos_bench: trial.py SETTINGS.json RESULTS.csv. Made by leat-tune mlos; \
+change it as you like."""
 
 import csv
 import json
@@ -44,7 +47,8 @@ def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         settings = json.load(file)
     words = [f"{{name}}={{value}}" for name, value in settings.items()]
-    done = subprocess.run([*COMMAND, *(f"--try={{word}}" for word in words)], stdout=subprocess.PIPE, text=True)
+    done = subprocess.run([*COMMAND, *(f"--try={{word}}" for word in words)], \
+stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:
         # Refused, or a guard was broken: mlos_bench counts the trial as failed.
         print(done.stdout)
@@ -66,7 +70,8 @@ if __name__ == "__main__":
 def add_parser(sub) -> argparse.ArgumentParser:
     parser = common.command(
         sub, "mlos", "write files for mlos_bench, another optimiser",
-        "Writes what mlos_bench needs to tune a running program with its optimisers: tunable groups, an\n"
+        "Writes what mlos_bench needs to tune a running program with its optimisers: tunable "
+        "groups, an\n"
         "environment, and a script that makes a trial by leat-tune agent --try.",
         "  leat-tune mlos DIR --goal 'max calls_per_second where p99_us < 50' --set batch,window\n"
         "  mlos_bench --config DIR/mlos_bench.json",
@@ -75,15 +80,19 @@ def add_parser(sub) -> argparse.ArgumentParser:
     parser.add_argument("--goal", required=True, metavar="GOAL", help="as of leat-tune agent")
     parser.add_argument("--set", action="append", default=[], metavar="NAME,...",
                         help="settings (default: all that can change while the program runs)")
-    parser.add_argument("--object", metavar="PATTERN", help="objects that names without a component mean (default: all)")
-    parser.add_argument("--trials", type=common.positive, default=100, metavar="N", help="(default: 100)")
-    parser.add_argument("--trial-seconds", type=float, default=2.0, metavar="S", help="what a trial measures (default: 2)")
-    parser.add_argument("--warm-up", type=float, default=0.5, metavar="S", help="before each (default: 0.5)")
+    parser.add_argument("--object", metavar="PATTERN",
+                        help="objects that names without a component mean (default: all)")
+    parser.add_argument("--trials", type=common.positive, default=100, metavar="N",
+                        help="(default: 100)")
+    parser.add_argument("--trial-seconds", type=float, default=2.0, metavar="S",
+                        help="what a trial measures (default: 2)")
+    parser.add_argument("--warm-up", type=float, default=0.5, metavar="S",
+                        help="before each (default: 0.5)")
     return parser
 
 
 def tunable(setting: Setting, value: Any) -> dict[str, Any]:
-    """A setting as mlos_bench has it; what the program has now is its default."""
+    """Return a setting as an mlos_bench tunable, whose default is the program's current value."""
     meta: dict[str, Any] = {"when": setting.when}
     if setting.unit:
         meta["unit"] = setting.unit
@@ -107,7 +116,10 @@ def tunable(setting: Setting, value: Any) -> dict[str, Any]:
 
 
 def groups(those: list[tuple[Object, Setting]]) -> dict[str, Any]:
-    """Tunable groups: a group of a description is one, and all else of an object is one."""
+    """Return tunable groups: each group of a description is one.
+
+    The settings of an object that are in no group are another one.
+    """
     found: dict[str, Any] = {}
     for o, setting in those:
         name = o.path if setting.group is None else f"{o.path}.{setting.group}"
@@ -119,7 +131,10 @@ def groups(those: list[tuple[Object, Setting]]) -> dict[str, Any]:
 
 
 def _chosen(args: argparse.Namespace, snapshot) -> list[tuple[Object, Setting]]:
-    """Settings with their objects; those that can't be searched are left out, or refused if they were named."""
+    """Return the settings to search, with their objects.
+
+    Settings that can't be searched are left out, or, if the user named them, refused.
+    """
     every = objects(snapshot, args.object)
     if args.set:
         words = [word.partition("=")[0] for one in args.set for word in one.split(",")]
@@ -128,7 +143,7 @@ def _chosen(args: argparse.Namespace, snapshot) -> list[tuple[Object, Setting]]:
         for target in agent.targets(words, snapshot, args.object, most=_SETTINGS_MAX).targets:
             found += [(by_path[path], target.setting) for path in target.paths]
         named = {(o.path, s.name) for o, s in found}
-        # Groups are set as a whole.
+        # The settings of a group are set together: add those that were not named.
         for o, setting in list(found):
             group = o.schema.groups.get(setting.group)
             for name in group.settings if group is not None else ():
@@ -140,14 +155,18 @@ def _chosen(args: argparse.Namespace, snapshot) -> list[tuple[Object, Setting]]:
         (o, setting)
         for o in every.values() if o.settings
         for setting in o.schema.settings.values()
-        if setting.when in _COSTS and setting.type != "string" and (setting.min is None or setting.min < setting.max)
+        if setting.when in _COSTS and setting.type != "string"
+        and (setting.min is None or setting.min < setting.max)
     ]
 
 
 def run(args: argparse.Namespace) -> int:
     members = common.members(args, rows=False)
     if len(members) > 1:
-        raise Unknown("there are several processes: " + ", ".join(map(str, members)) + "; say which by --pid or --program")
+        raise Unknown(
+            "there are several processes: " + ", ".join(map(str, members))
+            + "; say which by --pid or --program"
+        )
     member = members[0]
     try:
         goal = agent.Goal.parse(args.goal)
@@ -159,9 +178,23 @@ def run(args: argparse.Namespace) -> int:
     except ValueError as e:
         print(f"leat-tune: {e}", file=sys.stderr)
         return 2
-    command = ["leat-tune", "agent", "--json", "--program", member.process.program, "--goal", args.goal,
-               "--trial-seconds", str(args.trial_seconds), "--warm-up", str(args.warm_up)]
-    for option, value in (("--object", args.object), ("--tune-dir", args.tune_dir and os.path.abspath(args.tune_dir))):
+    command = [
+        "leat-tune",
+        "agent",
+        "--json",
+        "--program",
+        member.process.program,
+        "--goal",
+        args.goal,
+        "--trial-seconds",
+        str(args.trial_seconds),
+        "--warm-up",
+        str(args.warm_up),
+    ]
+    for option, value in (
+        ("--object", args.object),
+        ("--tune-dir", args.tune_dir and os.path.abspath(args.tune_dir)),
+    ):
         if value:
             command += [option, value]
     tunables = groups(those)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""leat-tune save"""
+"""leat-tune save: write a settings file."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ WHEN = {"now": "", "next": "; with the next thing that is made", "start": "; onl
 def add_parser(sub) -> argparse.ArgumentParser:
     parser = common.command(
         sub, "save", "write a settings file",
-        "Writes the settings of a process that differ from their defaults, for --settings FILE of its next\n"
-        "start. A FILE that is there is replaced as a whole.",
+        "Writes the settings of a process that differ from their defaults, for --settings FILE of "
+        "its next\nstart. A FILE that is there is replaced as a whole.",
     )
-    parser.add_argument("file", nargs="?", metavar="FILE", default="-", help="-, the default: to stdout")
+    parser.add_argument("file", nargs="?", metavar="FILE", default="-",
+                        help="-, the default: to stdout")
     parser.add_argument("--all", action="store_true", help="those that have their default, too")
     return parser
 
@@ -44,14 +45,15 @@ def run(args: argparse.Namespace) -> int:
 
 
 def lines_of(member: Member, every: bool) -> list[str]:
-    """Of a settings file."""
+    """Return the lines of a settings file; every: with settings that have their defaults."""
     process = member.process
-    lines = [f"# Settings of {process.program}, process {process.pid}, at {common.clock(time.time())}."]
+    lines = [f"# Settings of {process.program}, process {process.pid}, at "
+             f"{common.clock(time.time())}."]
     for o in member.snapshot.objects:
         wanted = {s.name for s in o.schema.settings.values()
                   if o.settings and (every or o.settings[s.name] != s.default)}
         for group in o.schema.groups.values():
-            # A file may not name half of a group either.
+            # In a file, too, all settings of a group must be given together.
             if wanted & set(group.settings):
                 wanted |= set(group.settings)
         if wanted:
@@ -63,19 +65,19 @@ def lines_of(member: Member, every: bool) -> list[str]:
 
 
 def _line(o: Object, s: Setting) -> str:
-    # fnmatch(3) reads the object's name.
+    # The object's name in a file is a pattern: escape it for fnmatch(3).
     name = re.sub(r"([\\*?\[])", r"\\\1", o.name)
     value = s.format(o.settings[s.name])
     about = f"{s.unit + ', ' if s.unit else ''}{common.range_of(s)}{WHEN[s.when]}"
     if s.type == "string":
         return f"# {about}\n{o.component}.{name}.{s.name} = \"{value}\""
     line = f"{o.component}.{name}.{s.name} = {value}"
-    # A name with "=" in it can't be in a file.
+    # A file can't contain a name with "=": write the line as a comment.
     return f"{'# ' if '=' in name else ''}{line:<48}  # {about}"
 
 
 def write(path: str, text: str) -> None:
-    """All of it, or the file that was there stays."""
+    """Replace a file atomically: on an error the old file stays."""
     directory = os.path.dirname(path) or "."
     umask = os.umask(0)
     os.umask(umask)

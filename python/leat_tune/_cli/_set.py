@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""leat-tune set
+"""leat-tune set: change settings.
 
-Settings of one object are one change, which the process applies as a whole or not at all. Where several objects are
-concerned, they are first changed with the session's lease, which is given up only when all have agreed: if one of them
-refuses, or this program is killed half-way, the others go back. A process has a bounded number of leases, so beyond
-TOGETHER objects those before a refusal stay changed, and it is said which.
+The settings of one object are one change, which the process applies as a whole or not at all. To
+change several objects together, each is first changed under the session's lease. The leases are
+released, and the values kept, only when all objects have accepted. If an object refuses, or this
+program is killed half-way, the leases end and all objects go back.
+
+A process has a bounded number of leases. With more than TOGETHER objects no leases are used:
+objects changed before a refusal stay changed, and the error message names them.
 """
 
 from __future__ import annotations
@@ -20,22 +23,25 @@ from . import common
 from .common import Found, Member
 
 
-TOGETHER = 32
+TOGETHER = 32  # most objects that are changed all or none
 
 
 def add_parser(sub) -> argparse.ArgumentParser:
     parser = common.command(
         sub, "set", "change settings",
-        "Changes settings while the program runs: all that are given, or none. The process checks them, and\n"
+        "Changes settings while the program runs: all that are given, or none. The process checks "
+        "them, and\n"
         "answers with the values that are effective, which may be rounded.",
         "Settings of a group are given together:\n\n"
         "  leat-tune set reactor.lcore0.sleep_min_us=5 reactor.lcore0.sleep_max_us=100\n"
         "  leat-tune set 'reactor.*.idle_policy=block' --for 10m --detach",
     )
     parser.add_argument("pairs", nargs="+", metavar="NAME=VALUE", type=_pair,
-                        help="such as reactor.lcore0.spin_us=100; VALUE may be the name of a special value")
+                        help="such as reactor.lcore0.spin_us=100; VALUE may be the name of a "
+                             "special value")
     parser.add_argument("--for", dest="lease", type=common.duration, metavar="TIME",
-                        help="for so long (30s, 5m, 500ms); then, or at Ctrl-C, they go back to what they were")
+                        help="for so long (30s, 5m, 500ms); then, or at Ctrl-C, they go back to "
+                             "what they were")
     parser.add_argument("--detach", action="store_true", help="with --for: wait in the background")
     parser.add_argument("--json", action="store_true", help="as JSON")
     return parser
@@ -49,7 +55,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 class _Change:
-    """Of one object."""
+    """The change of one object."""
 
     def __init__(self, first: Found) -> None:
         self.member: Member = first.member
@@ -65,7 +71,7 @@ def _changes(args: argparse.Namespace) -> list[_Change]:
         for one in common.choose(name, members):
             key = (one.member.process.instance, one.object.id)
             change = changes.setdefault(key, _Change(one))
-            # What is no value at all is told before anything is changed.
+            # Parse all values before anything is changed.
             change.values[one.field.name] = one.field.parse(text)
     return list(changes.values())
 
@@ -103,11 +109,15 @@ def _apply(changes: list[_Change], sessions: dict[int, Session], lease: float | 
         session = sessions[change.member.process.instance]
         try:
             change.answer = session.set(
-                change.object, change.values, lease if lease is not None else SESSION if together else None
+                change.object, change.values,
+                lease if lease is not None else SESSION if together else None,
             )
         except TuneError as e:
             done = [c.object.path for c in changes if c.answer is not None]
-            words = f"; what was changed {'goes back' if goes_back else 'stays'}: {', '.join(done)}" if done else ""
+            words = (
+                f"; what was changed {'goes back' if goes_back else 'stays'}: {', '.join(done)}"
+                if done else ""
+            )
             e.strerror = f"{change.object.path}: {e}{words}"
             raise
     if together and lease is None:
@@ -117,13 +127,23 @@ def _apply(changes: list[_Change], sessions: dict[int, Session], lease: float | 
 
 def _print(changes: list[_Change], args: argparse.Namespace) -> None:
     if args.json:
-        common.print_document(args, settings=[
-            {"pid": c.member.process.pid, "name": f"{c.object.path}.{name}", "asked": value,
-             "value": common.json_value(c.answer.effective[name]),
-             "was": common.json_value(c.object.settings.get(name)),
-             "when": c.object.schema.settings[name].when, "epoch": c.answer.epoch, "for_s": args.lease}
-            for c in changes for name, value in c.values.items()
-        ])
+        common.print_document(
+            args,
+            settings=[
+                {
+                    "pid": c.member.process.pid,
+                    "name": f"{c.object.path}.{name}",
+                    "asked": value,
+                    "value": common.json_value(c.answer.effective[name]),
+                    "was": common.json_value(c.object.settings.get(name)),
+                    "when": c.object.schema.settings[name].when,
+                    "epoch": c.answer.epoch,
+                    "for_s": args.lease,
+                }
+                for c in changes
+                for name, value in c.values.items()
+            ],
+        )
         return
     for change in changes:
         for name, value in change.values.items():
@@ -140,11 +160,11 @@ def _print(changes: list[_Change], args: argparse.Namespace) -> None:
 
 
 def _hold(sessions: list[Session], args: argparse.Namespace) -> None:
-    """Until the time is over. The processes take the values back themselves, in any case."""
+    """Hold the leases until they end. The processes restore the values themselves, in any case."""
     end = time.monotonic() + args.lease
     if not args.json and not args.detach:
-        print(f"until {common.clock(time.time() + args.lease)}, or Ctrl-C; then they go back to what they were",
-              file=sys.stderr)
+        print(f"until {common.clock(time.time() + args.lease)}, or Ctrl-C; "
+              "then they go back to what they were", file=sys.stderr)
     while (left := end - time.monotonic()) > 0:
         for session in sessions:
             try:
@@ -158,7 +178,10 @@ def _hold(sessions: list[Session], args: argparse.Namespace) -> None:
 
 
 def _detached(args: argparse.Namespace) -> int:
-    """A child does it, since a session can't be passed on; it tells when the values are set."""
+    """Change the settings in a child, which holds the leases; return when the values are set.
+
+    The child begins the session, since a session can't be used after a fork.
+    """
     told, tell = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -178,5 +201,5 @@ def _detached(args: argparse.Namespace) -> int:
             os.dup2(null, fd)
         os.write(tell, bytes([status]))
 
-    # Errors are printed, and the parent sees the pipe's end.
+    # On an error the child prints it and ends; the parent then reads the end of the pipe.
     return _run(args, settled)

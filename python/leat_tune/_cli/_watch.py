@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""leat-tune watch"""
+"""leat-tune watch: print values and settings as they change."""
 
 from __future__ import annotations
 
@@ -18,24 +18,28 @@ from .common import Found, Member
 def add_parser(sub) -> argparse.ArgumentParser:
     parser = common.command(
         sub, "watch", "values as they move, and changes of settings",
-        "Prints values when they have changed: counters with their rate per second, and who changed settings.",
+        "Prints values when they have changed: counters with their rate per second, and who "
+        "changed "
+        "settings.",
         "  leat-tune watch 'reactor.*.busy_ns' reactor.lcore0.spin_us --interval 0.5",
     )
-    parser.add_argument("names", nargs="+", metavar="NAME", help="settings and measurements, as of get")
+    parser.add_argument("names", nargs="+", metavar="NAME",
+                        help="settings and measurements, as of get")
     parser.add_argument("--interval", type=common.duration, default=1.0, metavar="TIME",
                         help="how often to look (default: 1s)")
-    parser.add_argument("--count", "-n", type=common.positive, metavar="N", help="end after N looks")
+    parser.add_argument("--count", "-n", type=common.positive, metavar="N", help="end after N "
+                                                                                 "looks")
     parser.add_argument("--json", action="store_true", help="as JSON: an object for each line")
     return parser
 
 
 class _Watched:
-    """A process, and what is watched of it."""
+    """A process, and its watched settings and measurements."""
 
     def __init__(self, member: Member, interval: float) -> None:
         self.member = member
         self.fields: list[Found] = []
-        self.last: dict[str, tuple[int, object]] = {}  # by name: when, value
+        self.last: dict[str, tuple[int, object]] = {}  # by name: time (ns) and value
         self.number = max([c.number for c in member.snapshot.changes], default=0)
         self.session = common.watch_or_warn(member, interval, rows=True)
 
@@ -105,14 +109,17 @@ def _look(one: _Watched, snapshot: Snapshot, args: argparse.Namespace) -> None:
 
 
 def _rate(found: Found, before: tuple[int, object] | None, stamp: int, value) -> float | None:
-    """Of a counter, each second."""
-    if before is None or getattr(found.field, "kind", "") != "counter" or value is None or before[1] is None:
+    """Return the rate of a counter per second, or None."""
+    if before is None or getattr(found.field, "kind", "") != "counter" or value is None or \
+            before[1] is None:
         return None
     spent = stamp - before[0]
     return (value - before[1]) * 1e9 / spent if spent > 0 and value >= before[1] else None
 
 
-def _print(found: Found, pid: int, value, rate: float | None, before, args: argparse.Namespace) -> None:
+def _print(
+    found: Found, pid: int, value, rate: float | None, before, args: argparse.Namespace
+) -> None:
     now = time.time()
     if isinstance(value, Histogram) and before is not None and isinstance(before[1], Histogram):
         value = value.delta(before[1])

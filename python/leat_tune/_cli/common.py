@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What subcommands share: which processes, which settings and measurements, and how values look."""
+"""Common to subcommands: choosing processes, settings and measurements, and printing values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .._session import Session
 from .._snapshot import Object, Snapshot
 
 AGENT = "leat-tune"
-HUNG = 3.0  # seconds without a sign of life
+HUNG = 3.0  # seconds since the last heartbeat after which a process counts as hung
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ms|s|m|h)?\Z")
 _SECONDS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
 
@@ -31,23 +31,27 @@ def warn(words: object) -> None:
 
 
 def duration(text: str) -> float:
-    """Of argparse: 30s, 1.5m, 500ms, 2h; seconds without a unit."""
+    """Argument type: parse 30s, 1.5m, 500ms, 2h, or seconds without a unit. Return seconds."""
     match = _DURATION.match(text)
     seconds = float(match[1]) * _SECONDS[match[2]] if match else 0.0
     if not 0.001 <= seconds <= 30 * 86400:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a time from 1ms to 720h, such as 30s or 5m")
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is not a time from 1ms to 720h, such as 30s or 5m"
+        )
     return seconds
 
 
 def positive(text: str) -> int:
-    """Of argparse."""
+    """Argument type: parse an integer from 1."""
     if not text.isascii() or not text.isdigit() or not 0 < int(text) < 1 << 31:
         raise argparse.ArgumentTypeError(f"'{text}' is not a number from 1")
     return int(text)
 
 
-def command(sub, name: str, help: str, about: str = "", examples: str = "") -> argparse.ArgumentParser:
-    """A subcommand's parser, with the options that say which processes."""
+def command(
+    sub, name: str, help: str, about: str = "", examples: str = ""
+) -> argparse.ArgumentParser:
+    """Create a subcommand's parser, with the options that choose processes."""
     parser = sub.add_parser(
         name, help=help, description=about or help, epilog=examples,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -57,16 +61,19 @@ def command(sub, name: str, help: str, about: str = "", examples: str = "") -> a
 
 
 def add_where(parser: argparse.ArgumentParser) -> None:
+    """Add the options that choose processes."""
     group = parser.add_argument_group("which processes")
-    group.add_argument("--pid", type=positive, action="append", metavar="PID", help="this one; may be given again")
+    group.add_argument("--pid", type=positive, action="append", metavar="PID",
+                       help="this one; may be given again")
     group.add_argument("--program", action="append", metavar="NAME",
                        help="those of this program, or pattern; may be given again")
-    group.add_argument("--tune-dir", metavar="DIR", help="their directory (default: that of this user)")
+    group.add_argument("--tune-dir", metavar="DIR",
+                       help="their directory (default: that of this user)")
 
 
 @dataclass(frozen=True)
 class Member:
-    """A process that was chosen, and what it shows."""
+    """A chosen process, and its snapshot."""
 
     process: Process
     snapshot: Snapshot
@@ -94,8 +101,8 @@ class Found:
 
 
 def members(args: argparse.Namespace, rows: bool = True) -> list[Member]:
-    """Processes that args chooses. What is wrong with others is a warning."""
-    # What was killed has nobody else who would remove it.
+    """Return the processes that args chooses; print errors of others as warnings."""
+    # Remove the files of killed processes, which could not do it themselves.
     sweep(args.tune_dir)
     processes, problems = scan(args.tune_dir)
     for problem in problems:
@@ -104,7 +111,9 @@ def members(args: argparse.Namespace, rows: bool = True) -> list[Member]:
     for process in processes:
         if args.pid and process.pid not in args.pid:
             continue
-        if args.program and not any(fnmatch.fnmatchcase(process.program, one) for one in args.program):
+        if args.program and not any(
+            fnmatch.fnmatchcase(process.program, one) for one in args.program
+        ):
             continue
         try:
             found.append(Member(process, process.snapshot(rows)))
@@ -115,12 +124,14 @@ def members(args: argparse.Namespace, rows: bool = True) -> list[Member]:
             there = ", ".join(f"{p.pid} ({p.program})" for p in processes) or "none"
             raise Unknown(f"no such process; there are: {there}")
         where = f"in {args.tune_dir}" if args.tune_dir else f"of this user in {default_dir()}"
-        raise Unknown(f"there is no leat process {where}: none runs, or with --no-tune, or another --tune-dir")
+        raise Unknown(
+            f"there is no leat process {where}: none runs, or with --no-tune, or another --tune-dir"
+        )
     return found
 
 
 def of_pid(name: str, those: list[Member]) -> tuple[str, list[Member]]:
-    """A name without PID:, and the processes that it is of."""
+    """Split a leading PID: off a name. Return the rest, and the processes that it can mean."""
     pid, colon, rest = name.partition(":")
     if not colon or not pid.isascii() or not pid.isdigit():
         return name, those
@@ -131,11 +142,12 @@ def of_pid(name: str, those: list[Member]) -> tuple[str, list[Member]]:
 
 
 def settings_of(member: Member, name: str) -> list[Found]:
+    """Return the settings that a name or pattern means; raise Unknown if there are none."""
     return [Found(member, o, s) for o, s in member.snapshot.resolve(name)]
 
 
 def anything_of(member: Member, name: str) -> list[Found]:
-    """Settings or measurements, of rows, too."""
+    """Return the settings and measurements that a name or pattern means, also those of rows."""
     component, _, rest = name.partition(".")
     pattern, dot, last = rest.rpartition(".")
     found = []
@@ -153,7 +165,9 @@ def anything_of(member: Member, name: str) -> list[Found]:
                 found.append(Found(member, o, field))
     if found:
         return found
-    of_reports = {r for o in member.snapshot.objects for r in o.schema.reports if o.component == component}
+    of_reports = {
+        r for o in member.snapshot.objects for r in o.schema.reports if o.component == component
+    }
     alike = nearest(last, of_reports, 1)
     try:
         member.snapshot.resolve(name)
@@ -165,7 +179,10 @@ def anything_of(member: Member, name: str) -> list[Found]:
 
 
 def choose_anything(names: list[str], members: list[Member]) -> list[Found]:
-    """Settings and measurements. Rows are there when they are asked for: that is done where a name needs it."""
+    """Return the settings and measurements that names mean.
+
+    Processes show rows only on request. If a name is not found, ask them for rows and look again.
+    """
     try:
         return [one for name in names for one in choose(name, members, anything_of)]
     except Unknown:
@@ -174,7 +191,7 @@ def choose_anything(names: list[str], members: list[Member]) -> list[Found]:
 
 
 def choose(name: str, those: list[Member], resolve=settings_of) -> list[Found]:
-    """What a name means, in the one process that has it. Unknown: none has, or several have."""
+    """Return what a name means in the process that has it; raise Unknown if none or several do."""
     rest, candidates = of_pid(name, those)
     found: list[list[Found]] = []
     problem: Unknown | None = None
@@ -189,12 +206,14 @@ def choose(name: str, those: list[Member], resolve=settings_of) -> list[Found]:
         raise problem
     if len(found) > 1:
         who = ", ".join(str(one[0].member) for one in found)
-        raise Unknown(f"'{name}' is of several processes: {who}; say which by --pid, --program, or PID:{rest}")
+        raise Unknown(
+            f"'{name}' is of several processes: {who}; say which by --pid, --program, or PID:{rest}"
+        )
     return found[0]
 
 
 def hung_words(member: Member) -> str | None:
-    """Since when it shows nothing new."""
+    """Return a message if the process is hung, or None."""
     age = (member.snapshot.time_ns - member.snapshot.heartbeat_ns) / 1e9
     if age > HUNG:
         return f"process {member} was last there {age:.0f} s ago: it is stopped, or hangs"
@@ -205,12 +224,15 @@ def hung_words(member: Member) -> str | None:
 
 
 def json_value(value):
-    """As JSON has it: there is no infinity."""
+    """Return a value as JSON can represent it: null for infinity and NaN."""
     if isinstance(value, Histogram):
         return {
             "count": value.count,
             "sum_ns": value.sum,
-            **{f"p{str(p).replace('.', '')}_ns": round(value.percentile(p), 1) for p in (50, 90, 99, 99.9)},
+            **{
+                f"p{str(p).replace('.', '')}_ns": round(value.percentile(p), 1)
+                for p in (50, 90, 99, 99.9)
+            },
             "buckets": [[bucket_begin(i) if i else 0, n] for i, n in enumerate(value.buckets) if n],
         }
     if isinstance(value, float) and not math.isfinite(value):
@@ -219,7 +241,7 @@ def json_value(value):
 
 
 def text_value(field: Field, value) -> str:
-    """As people read it, without its unit."""
+    """Return a value as text, without its unit."""
     if value is None:
         return "-"
     if isinstance(value, Histogram):
@@ -232,11 +254,12 @@ def text_value(field: Field, value) -> str:
 
 
 def unit_of(field: Field) -> str:
+    """Return the unit of text_value(), which for histograms includes it."""
     return "" if isinstance(field, Report) and field.kind == "histogram" else field.unit
 
 
 def range_of(setting: Setting) -> str:
-    """In words: "1 to 100, automatic"."""
+    """Describe the values of a setting: "1 to 100, automatic"."""
     if setting.type in ("integer", "real"):
         return ", ".join([f"{setting.format(setting.min)} to {setting.format(setting.max)}"
                           if setting.min not in setting.special.values()
@@ -247,11 +270,12 @@ def range_of(setting: Setting) -> str:
 
 
 def clock(seconds: float) -> str:
+    """Return a time of day, given in seconds since the epoch, as local time."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
 
 
 def table(lines: list[tuple[str, ...]], indent: str = "  ") -> None:
-    """Columns, as wide as they must be; the last one as it is."""
+    """Print lines in columns."""
     widths = [max(map(len, column)) for column in zip(*lines)]
     for line in lines:
         print((indent + "  ".join(cell.ljust(width) for cell, width in zip(line, widths))).rstrip())
@@ -262,12 +286,18 @@ def print_json(tree, indent: int | None = 1) -> None:
 
 
 def print_document(args: argparse.Namespace, **tree) -> None:
-    """A whole answer: new members may appear, version rises when one changes its meaning or goes away."""
+    """Print the JSON document of a command.
+
+    New members may be added; version increases when a member changes its meaning or is removed.
+    """
     print_json({"schema": "leat-tune", "version": 1, "leat": args.leat_version, **tree})
 
 
 def watch_or_warn(member: Member, interval: float, rows: bool) -> Session | None:
-    """A session that has the process update its values so often; None, with a warning: it does not answer."""
+    """Begin a session in which the process updates its values each interval seconds.
+
+    Return None, with a warning, if the process does not answer.
+    """
     try:
         session = member.process.session(AGENT, timeout=1.0)
         session.watch(interval, rows=rows)
@@ -278,7 +308,7 @@ def watch_or_warn(member: Member, interval: float, rows: bool) -> Session | None
 
 
 def refreshed(members: list[Member]) -> list[Member]:
-    """The same, with values of now, and with rows."""
+    """Return the same processes with current values and rows; warn of those that do not answer."""
     found = []
     for member in members:
         try:
