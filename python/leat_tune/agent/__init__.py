@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A search for better settings of a running program: leat-tune agent.
+"""Search for better settings of a running program: leat-tune agent.
 
-    _goal       what is wanted: max calls_per_second where p99_us < 50
-    _measures   what a program measures, between two moments
-    _space      settings, and the values that are tried
-    _settings   --set, from a program's settings to a space
+    _goal       the goal: max calls_per_second where p99_us < 50
+    _measures   measures of a program between two moments
+    _space      the searched settings, and the values that are tried
+    _settings   turns the arguments of --set into a space
     _stats      medians, rank test, bootstrap
-    _search     candidates, by halving and steps along each setting
+    _search     finds candidates, by halving and by steps along each setting
     _plan       search, comparison with the start, ablation: a generator that asks for trials
-    _live       trials of a running program
-    _log        trials in a file, from which a run goes on
-    _report     what is told at the end; _svg draws it
+    _live       makes trials of a running program
+    _log        writes trials to a file, from which a run can be resumed
+    _report     the report at the end; _svg draws it
 
-All but _live are pure: the plan asks for a trial by yield, and whoever runs it sends the result. Tests
-send it numbers, and somebody's own optimiser may take _live alone. doc/guide/tune-agent.md says how it
-works.
+All modules but _live are pure: the plan yields the trials that it wants, and its caller sends the
+results. Tests send numbers; another optimiser may use _live alone. doc/guide/tune-agent.md explains
+how it works.
 """
 
 from ._goal import Goal, GoalError

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Goals: what is to be as large or small as can be, and what must hold meanwhile.
+"""Goals: an expression to maximise or minimise, and guards that must hold meanwhile.
 
     goal     = ("max" | "min") sum ["where" guard {"and" guard}]
     guard    = sum ("<" | "<=" | ">" | ">=") number
     sum      = product {("+" | "-") product}
     product  = factor {("*" | "/") factor}
     factor   = number | measure | "(" sum ")" | "-" factor
-    number   = digits, with a fraction and an exponent if need be: 50, 0.5, 1e6
+    number   = digits, with an optional fraction and exponent: 50, 0.5, 1e6
     measure  = name | name "." name | name "." object "." name
 
-A measure is named as `leat-tune agent --list-goals` prints it, with as much of component and object in
-front as tells it from others. An object may be a glob: reactor.*.turns_per_second.
+A measure has the name that `leat-tune agent --list-goals` prints. Component and object may be left
+out if the name is unique without them. An object may be a glob: reactor.*.turns_per_second.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ Tree = tuple  # ("number", 1.0), ("measure", "p99_us"), ("+", a, b), ("-", a)
 
 
 class GoalError(ValueError):
-    """A goal that is none; the words say where."""
+    """A goal with a syntax error; the message says where."""
 
 
 class Missing(Exception):
-    """A measure has no value: nothing was counted, or it was divided by zero."""
+    """An expression has no value: nothing was counted, or a division by zero."""
 
 
 def _value(tree: Tree, values: Values) -> float:
@@ -63,7 +63,9 @@ def _value(tree: Tree, values: Values) -> float:
     a, b = _value(tree[1], values), _value(tree[2], values)
     if kind == "/" and b == 0:
         raise Missing("division by zero")
-    result = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}[kind](a, b)
+    result = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}[kind](
+        a, b
+    )
     if not math.isfinite(result):
         raise Missing("a number that is too large")
     return result
@@ -77,7 +79,7 @@ def _names(tree: Tree) -> list[str]:
 
 @dataclass(frozen=True)
 class Guard:
-    """What must hold."""
+    """A guard: a comparison that must hold."""
 
     text: str
     tree: Tree
@@ -85,14 +87,15 @@ class Guard:
     limit: float
 
     def value(self, values: Values) -> float:
-        """Of what is compared. Missing: there is none."""
+        """Return the value of its expression; raise Missing if there is none."""
         return _value(self.tree, values)
 
     def holds(self, value: float) -> bool:
+        """Whether the guard holds with this value."""
         return _COMPARE[self.compare](value, self.limit)
 
     def excess(self, value: float) -> float:
-        """How far beyond the limit, relative to it; 0: it holds."""
+        """Return how far a value is beyond the limit, relative to it; 0 if the guard holds."""
         if self.holds(value):
             return 0.0
         return max(abs(value - self.limit) / (abs(self.limit) or 1.0), 1e-9)
@@ -100,7 +103,7 @@ class Guard:
 
 @dataclass(frozen=True)
 class Goal:
-    """A goal. value() is as wanted or not; score() is always larger when better."""
+    """A goal. value() is the expression's value, whether it is to be maximised or minimised."""
 
     text: str
     maximum: bool
@@ -109,16 +112,16 @@ class Goal:
 
     @classmethod
     def parse(cls, text: str) -> Goal:
-        """GoalError: it is none."""
+        """Parse a goal; raise GoalError."""
         return _Parser(text).goal()
 
     def value(self, values: Values) -> float:
-        """Missing: there is none."""
+        """Return the value of the goal's expression; raise Missing if there is none."""
         return _value(self.tree, values)
 
     @property
     def measures(self) -> list[str]:
-        """The measures that it needs, each once."""
+        """Names of all measures of the goal and its guards, each once."""
         names = _names(self.tree)
         for guard in self.guards:
             names += _names(guard.tree)

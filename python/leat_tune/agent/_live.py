@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Trials of a program that runs.
+"""Trials of a running program.
 
-    set, under a lease --> warm-up --> measure, and look at the guards meanwhile --> Result
+    set, under a lease --> warm-up --> measure, and check the guards meanwhile --> Result
 
-Every change has a lease that outlives a trial by little: if the agent is killed or stopped, the program
-falls back by itself. A guard that is broken in two looks running ends the trial, and the program has its
-own values again at once.
+The lease of a change is only a little longer than a trial: if the agent is killed or stopped, the
+program restores its own values. A guard that is broken in two checks in a row ends the trial, and
+the program's own values are restored at once.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from ._search import Result
 from ._settings import Targets
 from ._space import Config
 
-_LOOKS = 10  # of a trial at least
-_INTERVAL = (0.02, 0.25)  # between them, seconds
-# A lease's length: trials, and seconds.
+_LOOKS = 10  # least checks of the guards per trial
+_INTERVAL = (0.02, 0.25)  # least and most seconds between two checks
+# A lease lasts this many trials plus this many seconds.
 _LEASE_TRIALS = 3
 _LEASE_SECONDS = 10.0
 
 
 class Live:
-    """A program under trial. A context manager: at its end all settings are as they were."""
+    """A program under trial. At the end of its with block all settings have their former values."""
 
     def __init__(
         self,
@@ -49,7 +49,8 @@ class Live:
         self._warm_up = warm_up
         self._lease = _LEASE_SECONDS + _LEASE_TRIALS * (seconds + warm_up)
         self._interval = min(max(seconds / _LOOKS, _INTERVAL[0]), _INTERVAL[1])
-        self.effective: dict[str, Any] = {}  #: what the last change came to, where it was not what was asked for
+        #: settings of the last change whose effective value is not the requested one
+        self.effective: dict[str, Any] = {}
         self._session = process.session("leat-tune agent")
         self._session.watch(self._interval, rows=False)
 
@@ -57,7 +58,7 @@ class Live:
         return self
 
     def __exit__(self, kind, value, trace) -> None:
-        # The process takes the changes back: our leases end with the session.
+        # The leases end with the session: the process restores its values.
         self._session.close()
 
     def _set(self, config: Config) -> None:
@@ -70,11 +71,11 @@ class Live:
                     self.effective[f"{path}.{name}"] = value
 
     def back(self) -> None:
-        """The program's own values, at once."""
+        """Restore the program's own values at once."""
         self._set(self.targets.space.start)
 
     def keep(self, config: Config) -> None:
-        """These values, for good."""
+        """Set these values without a lease: they stay."""
         self._set(config)
         self._session.release(keep=True)
 
@@ -84,9 +85,10 @@ class Live:
         return objects(self._process.snapshot(rows=False))
 
     def trial(self, config: Config) -> Result:
-        """
-        Make one. Refused: another agent holds a setting; Gone, TimedOut: the process ended, or does not
-        answer.
+        """Make a trial.
+
+        Raises Refused if another agent holds a setting, Gone if the process ended, TimedOut if it
+        does not answer.
         """
         try:
             self._set(config)
@@ -120,7 +122,7 @@ class Live:
             try:
                 value = guard.value(found)
             except Missing:
-                continue  # nothing was measured that could break it
+                continue  # without a value the guard is not broken
             if not guard.holds(value):
                 excess += guard.excess(value)
                 words.append(f"{guard.text} broken: {value:.6g}")

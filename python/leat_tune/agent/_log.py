@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The log of a run: JSON, a line for what was asked and a line for each trial.
+"""The log of a run, JSON lines: a head with the run's arguments, then a line per trial.
 
-    {"leat_tune_agent": 1, "goal": "max ...", "knobs": {"batch": [1, 2, 4]}, "start": {...}, "seed": 1, ...}
+    {"leat_tune_agent": 1, "goal": "max ...", "knobs": {"batch": [1, 2, 4]}, "start": {...}, ...}
     {"trial": 1, "purpose": "start", "settings": {"batch": 4}, "value": 812.5, "excess": 0, ...}
 
-A run that was broken off goes on from it: the search asks for the same trials again, and is told what
-they came to. A last line that was not written whole does not count.
+An interrupted run can be resumed from its log: the search asks for the same trials again, and gets
+the results from the log. An incomplete last line is ignored.
 """
 
 from __future__ import annotations
@@ -22,10 +22,13 @@ BYTES_MAX = 64 << 20
 
 
 class LogError(ValueError):
-    """A file that is no log, or of another run."""
+    """The file is not a log, or the log of another run."""
 
 
-def trial_line(number: int, space: Space, ask: Ask, result: Result, more: dict[str, Any]) -> dict[str, Any]:
+def trial_line(
+    number: int, space: Space, ask: Ask, result: Result, more: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the line of a trial."""
     line: dict[str, Any] = {
         "trial": number,
         "purpose": ask.purpose,
@@ -39,7 +42,7 @@ def trial_line(number: int, space: Space, ask: Ask, result: Result, more: dict[s
 
 
 def read(path: str | os.PathLike) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The first line, and trials. LogError: it is none."""
+    """Return the head and the trials of a log; raise LogError."""
     with open(path, "rb") as file:
         data = file.read(BYTES_MAX + 1)
     if len(data) > BYTES_MAX:
@@ -59,7 +62,7 @@ def read(path: str | os.PathLike) -> tuple[dict[str, Any], list[dict[str, Any]]]
 
 
 def result_of(space: Space, ask: Ask, line: dict[str, Any]) -> Result | None:
-    """What a trial that is asked for came to before. None: the line is of another one."""
+    """Return the logged result of this trial; None if the line is of another trial."""
     try:
         if space.config(line["settings"]) != ask.config or line["purpose"] != ask.purpose:
             return None
@@ -75,10 +78,10 @@ def result_of(space: Space, ask: Ask, line: dict[str, Any]) -> Result | None:
 
 
 class Log:
-    """To write one. Lines are there as soon as they are written."""
+    """A log to write. Each line is written through to the file at once."""
 
     def __init__(self, path: str | os.PathLike, *, keep: bool = False) -> None:
-        """keep: go on with what is there; it must not be there otherwise (FileExistsError)."""
+        """Open a log: a new one (or raise FileExistsError), or, with keep, append to an old one."""
         self._file: IO[str] | None = None
         if keep:
             _cut(path)
@@ -95,7 +98,7 @@ class Log:
 
 
 def _cut(path: str | os.PathLike) -> None:
-    """Without what is behind the last whole line."""
+    """Remove an incomplete last line from a file."""
     with open(path, "r+b") as file:
         data = file.read()
         file.truncate(data.rfind(b"\n") + 1)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a goal can name: measures of a program between two moments.
+"""Measures that a goal can name: values of a program between two moments.
 
     report          measures
     counter   NAME  NAME_per_second
     gauge     NAME  NAME, at the end
     histogram NAME  NAME_per_second, NAME_mean_us, NAME_p50_us, _p90_us, _p99_us, _p999_us
 
-Texts and names of enums are none. Of several objects counters and histograms are taken together, and
-gauges as their description says: summed, or the largest.
+Texts and enums are no measures. Over several objects, counters and histograms are added, and gauges
+combined as their description says: summed, or their maximum.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ PERCENTILES = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p999": 99.9}
 
 @dataclass(frozen=True)
 class Measure:
-    """Of a report of a component, in some objects of it."""
+    """A measure: of one report of a component, over some of its objects."""
 
-    name: str  #: as a list shows it: latency_p99_us
+    name: str  #: as --list-goals prints it: latency_p99_us
     component: str
     report: str
     kind: str  #: counter, gauge, histogram
@@ -39,10 +39,10 @@ class Measure:
     paths: tuple[str, ...] = ()
 
     def value(self, old: dict[str, Any], new: dict[str, Any]) -> float | None:
-        """
-        Between two moments, of objects by their paths. None: there is none.
+        """Return its value between two moments, or None if it has none.
 
-        An object that came meanwhile counts from nothing, one that left not at all.
+        old and new have the objects of both moments by path. A new gauge counts; a counter or
+        histogram counts only if its object exists at both moments.
         """
         total: Any = None
         rate = 0.0
@@ -59,7 +59,8 @@ class Measure:
                 else:
                     total = total + value if self.aggregate == "sum" else max(total, value)
                 continue
-            if before is None or self.report not in before.report or after.time_ns <= before.time_ns:
+            if before is None or self.report not in before.report or \
+                    after.time_ns <= before.time_ns:
                 continue
             seconds = (after.time_ns - before.time_ns) / 1e9
             if self.kind == "counter":
@@ -83,7 +84,7 @@ class Measure:
 
 
 def of_schema(schema: Any) -> list[Measure]:
-    """The measures of a component, without objects."""
+    """Return the measures of a component, without objects."""
     found = []
     for report in schema.reports.values():
         if report.kind == "text" or report.type in ("string", "enum"):
@@ -102,19 +103,20 @@ def of_schema(schema: Any) -> list[Measure]:
                 names[f"{name}_{what}_us"] = (what, "us")
         for full, (what, unit) in names.items():
             found.append(
-                Measure(full, schema.component, report.name, report.kind, what, unit, report.help, report.aggregate)
+                Measure(full, schema.component, report.name, report.kind, what, unit, report.help,
+                        report.aggregate)
             )
     return found
 
 
 def objects(snapshot: Any, pattern: str | None = None) -> dict[str, Any]:
-    """By path, without rows."""
+    """Return the objects by path, without rows; pattern as of Snapshot.find()."""
     chosen = snapshot.find(pattern) if pattern else snapshot.objects
     return {o.path: o for o in chosen if not o.row}
 
 
 def listed(snapshot: Any, pattern: str | None = None) -> list[Measure]:
-    """Every measure that a goal can name, each with the objects that have it."""
+    """Return every measure that a goal can name, each with the objects that have it."""
     by_schema: dict[str, tuple[Any, list[str]]] = {}
     for path, o in objects(snapshot, pattern).items():
         by_schema.setdefault(o.component, (o.schema, []))[1].append(path)
@@ -130,9 +132,10 @@ def _matches(measure: str, name: str) -> bool:
 
 
 def resolve(name: str, snapshot: Any, pattern: str | None = None) -> Measure:
-    """
-    The measure that a goal means by a name: p99_us, latency_p99_us, endpoint.latency_p99_us,
-    endpoint.ep0.latency_p99_us. GoalError: there is none, or more than one.
+    """Return the measure that a name means in a goal.
+
+    The name is p99_us, latency_p99_us, endpoint.latency_p99_us, or endpoint.ep0.latency_p99_us.
+    Raises GoalError if it means no measure, or more than one.
     """
     component, dot, rest = name.partition(".")
     where, dot2, last = rest.rpartition(".")
@@ -155,7 +158,9 @@ def resolve(name: str, snapshot: Any, pattern: str | None = None) -> Measure:
         names = [f"{one.component}.{one.name}" for one in every] + [one.name for one in every]
         alike = nearest(name, names)
         words = f"; did you mean {' or '.join(alike)}?" if alike else ""
-        raise GoalError(f"nothing measures '{name}'{words} (leat-tune agent --list-goals lists all)")
+        raise GoalError(
+            f"nothing measures '{name}'{words} (leat-tune agent --list-goals lists all)"
+        )
     if len(found) > 1:
         names = sorted(f"{one.component}.{one.name}" for one in found)
         raise GoalError(f"'{name}' can be {_several(names)}: say which")
@@ -170,7 +175,9 @@ def _several(names: list[str], most: int = 6) -> str:
     return words + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def values(measures: Iterable[tuple[str, Measure]], old: dict[str, Any], new: dict[str, Any]) -> dict[str, float]:
-    """Of all that have one."""
+def values(
+    measures: Iterable[tuple[str, Measure]], old: dict[str, Any], new: dict[str, Any]
+) -> dict[str, float]:
+    """Return the values of measures by name, without those that have none."""
     found = ((name, measure.value(old, new)) for name, measure in measures)
     return {name: value for name, value in found if value is not None and math.isfinite(value)}

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""All trials of a run, in order: search, comparison with the start, ablation.
+"""The trials of a run, in order: search, comparison with the start, ablation.
 
     trial = next(p)                        p = plan(space, Budget(trials=150), seed=1)
     while True:
         trial = p.send(measure(trial.config))      StopIteration.value: the Outcome
 
-The same seed and results give the same trials, so a run that was broken off goes on from its log.
+The same seed and results give the same trials, so an interrupted run can be resumed from its log.
 
-Comparison: pairs of trials, one of the start and one of the candidate, in the order AB BA AB BA; what
-changes slowly is the same for both. No trial of the search counts in it. The difference is real if
-Wilcoxon's signed-rank test says so at 1 - confidence, divided by the candidates that may be compared and
-the times that one may be judged.
+A comparison makes pairs of trials, one of the start and one of the candidate, in the order AB BA AB
+BA: slow changes of the machine affect both alike. Trials of the search do not count in it. The
+difference is real if Wilcoxon's signed-rank test says so at the level 1 - confidence, divided by
+the number of candidates that may be compared and by the number of times that a candidate may be
+judged.
 """
 
 from __future__ import annotations
@@ -28,20 +29,20 @@ from ._stats import interval, signed_rank
 __all__ = ["Ask", "Budget", "Comparison", "Outcome", "Result", "Unmeasured", "plan"]
 
 CANDIDATES = 2
-#: Times that a comparison is judged: with more pairs if the first ones did not tell.
+#: Times that a comparison is judged: if the first pairs are undecided, more are made.
 LOOKS = 2
 TRIALS_MIN = 40
 _ABLATION_ROUNDS = 6
-#: Trials of the start in a comparison that tell of a jump.
+#: Latest trials of the start in a comparison whose median shows a jump.
 _LATEST = 5
-_PROMISING = 0.1  # p of a comparison that goes on
-# A comparison whose guards broke in more than one trial of so many is lost.
+_PROMISING = 0.1  # largest p of a comparison that is worth more pairs
+# A candidate that broke guards in more than one of this many trials is rejected.
 _BROKEN_SHARE = 8
 
 
 @dataclass
 class Budget:
-    """How much may be tried. expired: no more time."""
+    """Limits of a run: its trials, and expired(), which tells that the time is over."""
 
     trials: int
     expired: Callable[[], bool] = lambda: False
@@ -53,13 +54,16 @@ class Budget:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Of a candidate with the start, or of one without a change with the best."""
+    """A comparison: of a candidate with the start, or, in the ablation, of the best settings
+
+    with the same without one change.
+    """
 
     config: Config
     gain: float  #: median of differences, relative to the start
-    low: float
-    high: float  #: 95 % of a bootstrap
-    p: float
+    low: float  #: 95 % interval of the gain, by bootstrap
+    high: float
+    p: float  #: of the rank test
     pairs: int
     broken: int = 0  #: trials of the candidate that broke a guard, or had no value
     start_broken: int = 0
@@ -68,18 +72,22 @@ class Comparison:
 
 @dataclass
 class Outcome:
-    """
-    Of a run. verdict: "found", "unsure" (noise hides what there may be), "moved" (the speed of the program
-    jumped, so that what is best now was not searched for) or "guards" (none keeps them).
+    """The outcome of a run. verdict is one of
+
+    "found"    better settings were found
+    "unsure"   no difference could be told from noise
+    "moved"    the speed of the program jumped, so that the search says nothing about now
+    "guards"   no settings keep the guards
     """
 
     verdict: str
     best: Config
-    level: float  #: what the start came to at the end of the search
+    level: float  #: value of the start at the end of the search
     noise: float
     comparisons: list[Comparison] = field(default_factory=list)
     ablation: list[tuple[str, Comparison]] = field(default_factory=list)
-    jumps: list[tuple[float, float]] = field(default_factory=list)  #: the start's value before and behind
+    #: jumps of the start's value: before and after
+    jumps: list[tuple[float, float]] = field(default_factory=list)
 
     @property
     def found(self) -> Comparison | None:
@@ -87,12 +95,12 @@ class Outcome:
 
 
 def pairs_of(trials: int, alpha: float) -> int:
-    """Pairs of a comparison: at least so many that the test can say yes at all."""
+    """Return the pairs of a comparison: enough for the test to reach the level alpha."""
     return max(10, min(16, trials // 12), math.ceil(-math.log2(alpha)))
 
 
 class _Pairs:
-    """Trials of the start and of a candidate, in turns: AB BA AB BA."""
+    """Pairs of trials of the start and of a candidate: AB BA AB BA."""
 
     def __init__(self, config: Config, start: Config) -> None:
         self._config = config
@@ -103,7 +111,7 @@ class _Pairs:
         self._broken = self._start_broken = 0
 
     def one(self, scale: float) -> Trials:
-        """The next pair."""
+        """Make the next pair."""
         values: dict[Config, Result] = {}
         order = (self._start, self._config) if self.done % 2 == 0 else (self._config, self._start)
         for config in order:
@@ -118,7 +126,7 @@ class _Pairs:
             self._differences.append((b.value - a.value) / scale)
 
     def hopeless(self, wanted: int) -> bool:
-        """No use in going on. That can only lose a candidate, and never make one."""
+        """Whether to give up. This can only reject a candidate, never accept one."""
         if self._broken > wanted // _BROKEN_SHARE:
             return True
         if self.done * 2 < wanted or self._start_broken * 2 >= self.done:
@@ -126,13 +134,13 @@ class _Pairs:
         return not self._differences or median(self._differences) <= 0
 
     def judge(self, wanted: int, alpha: float, least: float, rng: Random) -> Comparison:
-        """What the pairs say so far."""
+        """Judge the pairs made so far."""
         gain = median(self._differences) if self._differences else 0.0
         low, high = interval(self._differences, rng)
         p = signed_rank(self._differences)
         real = self.done == wanted and self._broken <= wanted // _BROKEN_SHARE
         if self._start_broken * 2 <= self.done:
-            # Else the start breaks guards that this one keeps.
+            # Otherwise the start breaks guards that the candidate keeps: no gain is needed.
             real = real and p <= alpha and low > 0 and gain >= least
         return Comparison(
             self._config, gain, low, high, p, self.done, self._broken, self._start_broken, real
@@ -152,14 +160,18 @@ class _Plan:
         reserve = 2 * self.pairs + _ABLATION_ROUNDS * (len(space.knobs) + 1)
         reserve = min(reserve, budget.trials * 2 // 3)
         self.search = Search(space, lambda: budget.left(reserve), rng)
-        self.moved = False  #: most of the search was at another speed than what came last
+        self.moved = False  #: most of the search was made before the last jump
 
     def run(self) -> Generator[Ask, Result, Outcome]:
         yield from self.search.run()
         start = self.search.starts
         self.moved = self.search.here < self.search.elsewhere
         outcome = Outcome(
-            "unsure", self.space.start, self.search.level, self.search.noise, jumps=self.search.jumps
+            "unsure",
+            self.space.start,
+            self.search.level,
+            self.search.noise,
+            jumps=self.search.jumps,
         )
         for config in self.search.promising(CANDIDATES):
             if self.budget.left() < 2 * self.pairs:
@@ -187,14 +199,18 @@ class _Plan:
                 if self._jumped(pairs) or pairs.hopeless(look * self.pairs):
                     break
             comparison = pairs.judge(look * self.pairs, self.alpha, self.least, self.rng)
-            # More pairs only for what may yet be told, if there are trials for them.
-            more = pairs.done == look * self.pairs and comparison.gain > 0 and comparison.p <= _PROMISING
+            # Make more pairs only if they may decide, and there are trials for them.
+            more = (
+                pairs.done == look * self.pairs
+                and comparison.gain > 0
+                and comparison.p <= _PROMISING
+            )
             if comparison.real or not more or self.budget.left() < 2 * self.pairs:
                 break
         return comparison
 
     def _jumped(self, pairs: _Pairs) -> bool:
-        """Has the start's level jumped since the search?"""
+        """Whether the start's level has jumped since the search."""
         if len(pairs.starts) < _LATEST:
             return False
         before, after = self.search.level, median(pairs.starts[-_LATEST:])
@@ -205,7 +221,10 @@ class _Plan:
         return True
 
     def _ablate(self, outcome: Outcome) -> Trials:
-        """Each change put back alone: what is lost by it. Rounds of all of them, there and back."""
+        """Measure the loss when one change of the best settings is undone, for each change.
+
+        Rounds of trials of all variants, in turns forwards and backwards.
+        """
         best = outcome.best
         without: dict[str, Config] = {}
         for i, (knob, a, b) in enumerate(zip(self.space.knobs, self.space.start, best)):
@@ -217,7 +236,7 @@ class _Plan:
         broken = dict.fromkeys(without, 0)
         rounds = 0
         if list(without.values()) == [self.space.start]:
-            # One change alone: the comparison has said it.
+            # There is only one change: its loss is the gain of the comparison.
             found = outcome.found
             if found is not None:
                 outcome.ablation = [(next(iter(without)), found)]
@@ -240,7 +259,8 @@ class _Plan:
             p = signed_rank(losses[name])
             gain = median(losses[name]) if losses[name] else 0.0
             outcome.ablation.append(
-                (name, Comparison(config, gain, low, high, p, rounds, broken[name], 0, p <= 0.05 and low > 0))
+                (name, Comparison(config, gain, low, high, p, rounds, broken[name], 0,
+                                  p <= 0.05 and low > 0))
             )
 
 
@@ -252,14 +272,15 @@ def plan(
     confidence: float = 0.99,
     least: float = 0.01,
 ) -> Generator[Ask, Result, Outcome]:
-    """
-    Ask for trials until there is an Outcome.
+    """Ask for trials until there is an Outcome.
 
-    least: gain that is worth a change, relative.
-    ValueError: fewer trials than a comparison takes. Unmeasured: the program as it is has no value.
+    least: smallest relative gain that counts as better. Raises ValueError for too few trials, and
+    Unmeasured if the goal has no value with the program's own settings.
     """
     if budget.trials < TRIALS_MIN:
-        raise ValueError(f"at least {TRIALS_MIN} trials are needed, of which {FIRST} come before all else")
+        raise ValueError(
+            f"at least {TRIALS_MIN} trials are needed, of which {FIRST} come before all else"
+        )
     inner = _Plan(space, budget, Random(seed), confidence, least).run()
 
     def counted() -> Generator[Ask, Result, Outcome]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is told at the end of a run: as text, as JSON, as a plot."""
+"""The report at the end of a run: as text, as JSON, as a plot."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _VERDICT = {
     "found": "better settings were found",
     "unsure": "no setting could be told from what the program has",
     "moved": "no setting could be told: the program's speed jumped meanwhile",
-    "guards": "the goal's guards do not hold as the program is, and nothing was found with which they do",
+    "guards": "the goal's guards do not hold as the program is, and nothing was found with which "
+              "they do",
 }
 
 
@@ -29,7 +30,7 @@ def _percent(value: float) -> str:
 
 
 def _measured(goal: Goal, value: float) -> float:
-    """A value of the search, of which larger is better, as the program's measure."""
+    """Convert a value of the search, where larger is better, to the goal's value."""
     return value if goal.maximum else -value
 
 
@@ -38,32 +39,35 @@ def _finite(value: float) -> float | None:
 
 
 def _why(outcome: Outcome, goal: Goal) -> str:
-    """Of a run that found nothing."""
+    """Explain why a run found nothing."""
     if outcome.verdict == "moved":
         before, after = (number(_measured(goal, value)) for value in outcome.jumps[-1])
         return (
-            f"As it is, it came to {before}, and then to {after}: what is best now was hardly searched for. Another "
+            f"As it is, it came to {before}, and then to {after}: what is best now was hardly "
+            f"searched for. Another "
             "run may tell; a virtual machine's speed jumps when its CPUs are moved on their host."
         )
     if outcome.verdict == "guards":
         return "Other limits, or other settings, may help."
     if not outcome.comparisons:
         return (
-            f"Nothing that was tried looked better. Noise of a trial is {outcome.noise * 100:.1f} %: a smaller "
+            f"Nothing that was tried looked better. Noise of a trial is {outcome.noise * 100:.1f} "
+            f"%: a smaller "
             "difference would not be seen."
         )
     best = max(outcome.comparisons, key=lambda c: c.gain)
     if best.pairs and best.gain > 0 and not best.broken:
         return (
             f"What looked best came to {_percent(best.gain)} in {best.pairs} comparisons, between "
-            f"{_percent(best.low)} and {_percent(best.high)}: that may be noise (p = {best.p:.3f}). Longer trials, "
+            f"{_percent(best.low)} and {_percent(best.high)}: that may be noise (p = "
+            f"{best.p:.3f}). Longer trials, "
             "or a quieter machine, would tell."
         )
     return "What looked better in the search did not in comparisons with the start."
 
 
 def text(goal: Goal, targets: Targets, outcome: Outcome, trials: int, confidence: float) -> str:
-    """For people."""
+    """Return the report as text."""
     space = targets.space
     lines = [f"{_VERDICT[outcome.verdict]} ({trials} trials, noise {outcome.noise * 100:.1f} %)"]
     lines.append(f"  goal   {goal.text}")
@@ -76,7 +80,8 @@ def text(goal: Goal, targets: Targets, outcome: Outcome, trials: int, confidence
     if found.start_broken * 2 > found.pairs:
         lines.append("         keeps the guards, which the start does not")
     lines.append(
-        f"         {'' if goal.maximum else 'better by '}{_percent(found.gain)}, between {_percent(found.low)} and "
+        f"         {'' if goal.maximum else 'better by '}{_percent(found.gain)}, between "
+        f"{_percent(found.low)} and "
         f"{_percent(found.high)}, in {found.pairs} comparisons"
         f" (p = {found.p:.2g}, for {confidence * 100:g} % confidence)"
     )
@@ -110,8 +115,10 @@ def _json(targets: Targets, comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def tree(goal: Goal, targets: Targets, outcome: Outcome, trials: int, confidence: float) -> dict[str, Any]:
-    """As JSON has it. Gains are relative to the start, and above 0 when better."""
+def tree(
+    goal: Goal, targets: Targets, outcome: Outcome, trials: int, confidence: float
+) -> dict[str, Any]:
+    """Return the report for JSON. Gains are relative to the start; above 0 is better."""
     space = targets.space
     return {
         "verdict": outcome.verdict,
@@ -131,7 +138,7 @@ def tree(goal: Goal, targets: Targets, outcome: Outcome, trials: int, confidence
 
 
 def svg(goal: Goal, targets: Targets, outcome: Outcome, done: Sequence[tuple[Ask, Result]]) -> str:
-    """As a picture."""
+    """Return the plot of a run."""
     space = targets.space
 
     def kind(config: Config) -> str:
@@ -160,9 +167,15 @@ def svg(goal: Goal, targets: Targets, outcome: Outcome, done: Sequence[tuple[Ask
 
 
 def progress(
-    targets: Targets, goal: Goal, number_: int, most: int, ask: Ask, result: Result, start: float | None
+    targets: Targets,
+    goal: Goal,
+    number_: int,
+    most: int,
+    ask: Ask,
+    result: Result,
+    start: float | None,
 ) -> str:
-    """A line for a trial."""
+    """Return the progress line of a trial."""
     words = targets.words(targets.space.values(ask.config))
     line = f"{number_}/{most} {ask.purpose}: {words}: "
     if result.value is None:

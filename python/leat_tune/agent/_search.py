@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Candidates that look better than the start, by few and noisy trials.
+"""Search for candidates that look better than the start, with few and noisy trials.
 
     spread      candidates that lie far apart, and the start    ---> race ---> best
     each knob   one or two strides up and down, other names     ---> race ---> best
-    onward      as far again, if two knobs moved
+    onward      if two knobs moved: the same step once more     ---> race ---> best
     diagonals   if none moved: one knob up, another down        ---> race ---> best
     no move     halve the stride; at 1, spread anew while there is budget
 
-A race is successive halving: all get a trial, the better half another one, and so on; who is
-worse than the best by more than noise explains is out at once. The start is tried in between all
-the time. A candidate's score is its distance from the start's latest trials, relative to them, so
-that a machine that grows slower in an hour does not make all later candidates worse. When the
-start's value jumps, and the next trial of the start confirms it, a candidate may gain more or
-less than before (threads have moved to other CPUs, or a virtual machine's CPUs to other cores of its
-host): all scores are forgotten, and the search goes on from the best so far.
+A race is successive halving: all candidates get a trial, the better half another one, and so on. A
+candidate that is worse than the best by more than noise explains is out at once. The start is tried
+regularly in between. A candidate's score is its distance from the start's latest trials, relative
+to them, so that a machine that slows down gradually does not make later candidates look worse.
 
-What comes out is only a guess: the best of many noisy numbers is better than it is. _plan compares it
+When the start's value jumps, and the next trial of the start confirms it, earlier scores say
+nothing any more (threads have moved to other CPUs, or a virtual machine's CPUs to other cores of
+its host): all scores are forgotten, and the search goes on from the best so far.
+
+The result is only a guess, since the best of many noisy numbers is overestimated. _plan compares it
 with the start afresh.
 """
 
@@ -31,22 +32,22 @@ from typing import Any
 from ._space import Config, Space
 from ._stats import noise
 
-#: Trials of the start before anything else, and how many others lie between two later ones.
+#: Trials of the start at the beginning, and trials of candidates between two later ones.
 FIRST = 4
 BETWEEN = 5
-#: Trials that a race gives one candidate.
+#: Most trials of one candidate in a race.
 TRIALS = 4
-#: Noise beyond which a candidate is out, in standard deviations.
+#: Distance from the best at which a candidate is out, in standard deviations of the noise.
 OUT = 3.0
 #: Jump of the start's value, relative, after which earlier scores no longer count.
 MOVED = 0.25
-#: Score of what breaks a guard: below all that break none.
+#: Score of a candidate that breaks a guard: below all that break none.
 BROKEN = -1e6
 
 
 @dataclass(frozen=True)
 class Ask:
-    """A trial that is wanted."""
+    """A trial that the plan wants."""
 
     config: Config
     purpose: str  #: start, search, compare, ablation
@@ -54,15 +55,20 @@ class Ask:
 
 @dataclass(frozen=True)
 class Result:
-    """Of a trial. value is the goal's; larger is better. None: it could not be set, or measured."""
+    """The result of a trial.
+
+    value is the goal's, negated if it is to be minimised: larger is better. None: the settings
+    could not be set, or not be measured.
+    """
 
     value: float | None
-    excess: float = 0.0  #: of guards, relative to their limits; 0: all held
+    excess: float = 0.0  #: sum of excesses over guards' limits, relative to them; 0: all held
     words: str = ""  #: why there is no value, or which guard broke
     measures: dict[str, float] = field(default_factory=dict)
 
     @property
     def good(self) -> bool:
+        """Whether it has a value, and all guards held."""
         return self.value is not None and self.excess == 0.0
 
 
@@ -70,11 +76,11 @@ Trials = Generator[Ask, Result, Any]
 
 
 class Unmeasured(Exception):
-    """The program as it is has no value: nothing can be compared with it."""
+    """The goal has no value with the program's own settings: there is nothing to compare with."""
 
 
 class Search:
-    """Trials and what they say. budget() is how many more may be made."""
+    """A search. budget() returns how many more trials it may make."""
 
     def __init__(self, space: Space, budget, rng: Random) -> None:
         self.space = space
@@ -82,8 +88,9 @@ class Search:
         self.rng = rng
         self.trials: dict[Config, list[float]] = {}
         self.starts: list[Result] = []
-        self.jumps: list[tuple[float, float]] = []  #: the start's level before and behind
-        self.here = self.elsewhere = 0  #: trials of others than the start since the last jump, and before
+        self.jumps: list[tuple[float, float]] = []  #: the start's level before and after
+        #: trials of candidates since the last jump, and before it
+        self.here = self.elsewhere = 0
         self._since = 0
         self._recent: list[float] = []
 
@@ -108,14 +115,14 @@ class Search:
             self._keep(result)
 
     def jumped(self, before: float, after: float) -> None:
-        """The start's level is another one. Its scores, and those of all others, no longer count."""
+        """Note a jump of the start's level, and forget all scores."""
         self.jumps.append((before, after))
         self.elsewhere, self.here = self.elsewhere + self.here, 0
         self.trials.clear()
         self._recent.clear()
 
     def _keep(self, start: Result) -> None:
-        """Of a trial of the start that has a value."""
+        """Keep a trial of the start that has a value."""
         score = self.score(start) if self._recent else 0.0
         self._recent.append(start.value)
         self.trials.setdefault(self.space.start, []).append(
@@ -123,7 +130,7 @@ class Search:
         )
 
     def first(self) -> Trials:
-        """The start, before all else. Unmeasured: it has no value."""
+        """Try the start FIRST times; raise Unmeasured if it has no value."""
         for _ in range(FIRST):
             yield from self._start()
         if not self._recent:
@@ -131,7 +138,7 @@ class Search:
 
     @property
     def level(self) -> float:
-        """What the start measures now."""
+        """Current value of the start."""
         return median(self._recent[-3:]) if self._recent else 0.0
 
     @property
@@ -140,12 +147,12 @@ class Search:
 
     @property
     def noise(self) -> float:
-        """Of one trial, relative to the start."""
+        """Standard deviation of a trial, relative to the start."""
         return noise(self._recent) / self.scale
 
     @property
     def jump(self) -> float:
-        """Distance from the start's level that neither noise nor slow change explains."""
+        """Change of the start's level that neither noise nor slow change explains."""
         return self.scale * max(MOVED, OUT * self.noise)
 
     def score(self, result: Result) -> float:
@@ -173,17 +180,17 @@ class Search:
     # ---- choices ----
 
     def _near(self, a: Config, b: Config) -> bool:
-        """Can noise explain that a is worse than b?"""
+        """Whether noise can explain that a is worse than b."""
         trials = 1 / len(self.trials[a]) + 1 / len(self.trials[b])
-        # Twice the value has twice the noise, as a rule.
+        # As a rule noise grows with the value.
         one = self.noise * max(1.0, 1.0 + self.estimate(b))
         return self.estimate(a) >= self.estimate(b) - OUT * one * math.sqrt(trials)
 
     def race(self, candidates: list[Config]) -> Generator[Ask, Result, Config]:
-        """The one that looks best; of two alike the first."""
+        """Return the candidate that looks best; of equal ones the first."""
         alive = list(dict.fromkeys(candidates))
         for rung in range(1, TRIALS + 1):
-            # Again for all of them if scores were forgotten meanwhile.
+            # If a jump made it forget scores meanwhile, all candidates get trials again.
             while wanted := [c for c in alive if len(self.trials.get(c, ())) < rung]:
                 if self.budget() <= 0:
                     break
@@ -201,7 +208,7 @@ class Search:
         return max(alive, key=self.estimate)
 
     def run(self) -> Trials:
-        """Until the budget is used, or nothing new is found."""
+        """Search until the budget is used, or nothing new is found."""
         yield from self.first()
         best = self.space.start
         idle = 0
@@ -234,7 +241,7 @@ class Search:
         return best
 
     def promising(self, nb: int) -> list[Config]:
-        """The best for a comparison, the surest first: with the noise of few trials taken off."""
+        """Return the best candidates for a comparison, by score minus the noise of its trials."""
 
         def sure(config: Config) -> float:
             return self.estimate(config) - self.noise / math.sqrt(len(self.trials[config]))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Settings of a program as knobs of a search.
+"""Turn settings of a program into knobs of a search.
 
-    --set batch,window                     the whole range, as the description has it
-    --set batch=1:64                       a part of it
-    --set policy=spin|yield,batch=8|16|32  these values alone
-    --set 'reactor.*.spin_us'              of several objects, all alike
+    --set batch,window                     the whole range of the description
+    --set batch=1:64                       a part of the range
+    --set policy=spin|yield,batch=8|16|32  only these values
+    --set 'reactor.*.spin_us'              one knob for several objects, which get the same value
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _COMPARE = {
 
 
 class SettingError(ValueError):
-    """What --set says can't be searched."""
+    """An argument of --set can't be searched."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """A knob's setting, in the objects that have it."""
+    """A knob, its setting, and the objects that have it."""
 
     knob: Knob
     setting: Any
@@ -38,17 +38,19 @@ class Target:
 
 
 class Targets:
-    """All knobs, and what a change of them names."""
+    """All knobs of a search, and the changes of settings that their values mean."""
 
-    def __init__(self, targets: list[Target], start: Mapping[str, Any], most: int = KNOBS_MAX) -> None:
-        """start: objects by path, as they are."""
+    def __init__(
+        self, targets: list[Target], start: Mapping[str, Any], most: int = KNOBS_MAX
+    ) -> None:
+        """start: objects by path, with their current settings."""
         self.targets = targets
         self._start = {path: dict(o.settings) for path, o in start.items()}
         self._schemas = {path: o.schema for path, o in start.items()}
         self.space = Space([one.knob for one in targets], self._allowed, most)
 
     def changes(self, values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        """Of each object, what one change of it names: groups are whole."""
+        """Return the settings to change, by object path; groups are complete."""
         found: dict[str, dict[str, Any]] = {}
         for target in self.targets:
             for path in target.paths:
@@ -77,11 +79,13 @@ class Targets:
         return True
 
     def words(self, values: Mapping[str, Any]) -> str:
-        """As people and leat-tune set have them."""
-        return " ".join(f"{t.knob.name}={t.setting.format(values[t.knob.name])}" for t in self.targets)
+        """Return values as text: NAME=VALUE NAME=VALUE."""
+        return " ".join(
+            f"{t.knob.name}={t.setting.format(values[t.knob.name])}" for t in self.targets
+        )
 
     def command(self, values: Mapping[str, Any]) -> str:
-        """Arguments of leat-tune set that set all of it, for good."""
+        """Return arguments of leat-tune set that set all values."""
         return " ".join(
             f"{path}.{name}={self._schemas[path].settings[name].format(value)}"
             for path, change in self.changes(values).items()
@@ -142,10 +146,11 @@ def targets(
     one_value: bool = False,
     most: int = KNOBS_MAX,
 ) -> Targets:
-    """
-    Of the arguments of --set. one_value: of --try, NAME=VALUE alone. most: settings that there may be.
+    """Return the targets of the arguments of --set.
 
-    SettingError: it can't be searched; Unknown: as of leat-tune set; TuneError: somebody holds it.
+    one_value: arguments of --try, which are NAME=VALUE. most: largest number of settings. Raises
+    SettingError if a setting can't be searched, Unknown as leat-tune set, TuneError if another
+    agent holds a setting.
     """
     found: list[Target] = []
     taken: dict[tuple[str, str], str] = {}
@@ -160,11 +165,15 @@ def targets(
             raise SettingError(f"'{name}' can be {names}: say which")
         setting = pairs[0][1]
         if setting.when == "start":
-            raise SettingError(f"{name} takes effect only when the program starts: it can't be searched")
+            raise SettingError(
+                f"{name} takes effect only when the program starts: it can't be searched"
+            )
         starts = {o.settings[setting.name] for o, _ in pairs}
         if len(starts) > 1:
             values = ", ".join(sorted(setting.format(value) for value in starts))
-            raise SettingError(f"{name} has not one value to compare with, but {values}: name an object")
+            raise SettingError(
+                f"{name} has not one value to compare with, but {values}: name an object"
+            )
         for o, _ in pairs:
             if (o.path, setting.name) in taken:
                 raise SettingError(f"{o.path}.{setting.name} is named twice")

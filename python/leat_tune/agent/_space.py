@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Settings that are searched, and the values of each that are tried.
+"""The space of a search: its settings (knobs), and the values that are tried of each.
 
-A candidate is a tuple of positions, one for each knob. The values of a knob with a range lie in
-order: at equal steps or, if the range is logarithmic, at powers of two and halfway between them
-(real numbers: at equal ratios). Special values and the names of an enum have no order, and are
-places of their own behind them:
+A candidate is a tuple of positions, one per knob. The values of a range are in order: at equal
+steps, or, if the range is logarithmic, at powers of two and halfway between them (real numbers: at
+equal ratios). Special values and the names of an enum have no order; their positions are behind
+those of the range:
 
     batch    1  2  3  4  6  8  12  16 ... 1024 | automatic
              0  1  2  3  4  5   6   7 ...   19 | 20
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-#: Values of a range that are tried at most, besides its ends and the start.
+#: Most values of a range that are tried, besides its ends and the start.
 STEPS = 20
 KNOBS_MAX = 6
 
@@ -26,14 +26,14 @@ Config = tuple[int, ...]
 
 
 def _octaves(low: int, high: int, steps: int) -> set[float]:
-    """
-    The ends, the powers of two between them and, if steps allows, the middles of octaves.
+    """Return the ends, the powers of two between them and, if steps allows, the middles of octaves.
 
-    The speed of a program has steps at powers of two, and where one count divides another (a burst
-    that divides the window, a window that divides a ring): values at equal ratios would miss them.
+    The speed of a program often has steps at powers of two, and where one count divides another (a
+    burst that divides the window, a window that divides a ring). Values at equal ratios would miss
+    them.
     """
     powers = [2**i for i in range(int(high).bit_length()) if low <= 2**i <= high]
-    # More octaves than steps: each second or third of them, down from the high end.
+    # If there are more octaves than steps, take every second or third, from the high end.
     powers = powers[:: -math.ceil(len(powers) / steps)]
     found = {low, high, *powers}
     middles = {power // 4 * 3 for power in powers if power >= 4 and power // 4 * 3 > low}
@@ -41,12 +41,12 @@ def _octaves(low: int, high: int, steps: int) -> set[float]:
 
 
 def _even(low: float, high: float, steps: int) -> set[float]:
-    """Values at equal steps."""
+    """Return values at equal steps."""
     return {low + (high - low) * i / (steps - 1) for i in range(steps)}
 
 
 def _ratios(low: float, high: float, steps: int, first: float) -> set[float]:
-    """Values at equal ratios. From 0 on: 0, and what lies above it from first on."""
+    """Return values at equal ratios; if low is 0, then 0 and values from first on."""
     if low > 0:
         return {low * (high / low) ** (i / (steps - 1)) for i in range(steps)}
     return {low, *(first * (high / first) ** (i / (steps - 2)) for i in range(steps - 1))}
@@ -54,7 +54,7 @@ def _ratios(low: float, high: float, steps: int, first: float) -> set[float]:
 
 @dataclass(frozen=True)
 class Knob:
-    """A setting. values: the ordered ones first, as many as ordered says."""
+    """A setting to search. The first `ordered` of its values are in order."""
 
     name: str
     values: tuple[Any, ...]
@@ -75,7 +75,7 @@ class Knob:
         special: tuple[Any, ...] = (),
         steps: int = STEPS,
     ) -> Knob:
-        """Of a number. The start is one of the values, even if it lies between the steps."""
+        """Create the knob of a number. Its values include the start, even between two steps."""
         if not low <= high:
             raise ValueError(f"{name}: {low} to {high} is no range")
         log = log and high > max(low, 1e-12) * 4
@@ -99,21 +99,26 @@ class Knob:
 
     @classmethod
     def of_names(cls, name: str, values: tuple[Any, ...], start: Any) -> Knob:
-        """Of an enum, a bool, or values that were given one by one."""
+        """Create the knob of an enum, a bool, or of values given one by one."""
         values = tuple(dict.fromkeys(values))
         if start not in values:
             values = (*values, start)
         return cls(name, values, 0, values.index(start))
 
     def nearest(self, value: float) -> int:
-        """The position of the ordered value that is nearest."""
+        """Return the position of the nearest ordered value."""
         return min(range(self.ordered), key=lambda i: abs(self.values[i] - value))
 
 
 class Space:
-    """All knobs. allowed: may these values be set together? most: knobs that there may be."""
+    """All knobs. allowed(values) tells whether these values may be set together.
 
-    def __init__(self, knobs: list[Knob], allowed=lambda values: True, most: int = KNOBS_MAX) -> None:
+    most is the largest number of knobs.
+    """
+
+    def __init__(
+        self, knobs: list[Knob], allowed=lambda values: True, most: int = KNOBS_MAX
+    ) -> None:
         if not 1 <= len(knobs) <= most:
             raise ValueError(f"1 to {most} settings can be searched at once, not {len(knobs)}")
         self.knobs = tuple(knobs)
@@ -131,14 +136,14 @@ class Space:
         return {knob.name: knob.values[i] for knob, i in zip(self.knobs, config)}
 
     def config(self, values: Mapping[str, Any]) -> Config:
-        """ValueError, KeyError: one is not tried."""
+        """Return the candidate with these values; raise ValueError or KeyError if there is none."""
         return tuple(knob.values.index(values[knob.name]) for knob in self.knobs)
 
     def allowed(self, config: Config) -> bool:
         return self._allowed(self.values(config))
 
     def all(self) -> Iterator[Config]:
-        """Every candidate."""
+        """Return every candidate."""
 
         def of(knobs: tuple[Knob, ...]) -> Iterator[Config]:
             if not knobs:
@@ -151,7 +156,7 @@ class Space:
         return (config for config in of(self.knobs) if self.allowed(config))
 
     def spread(self, nb: int, rng: Random) -> list[Config]:
-        """Candidates that lie far apart: a Latin hypercube. All of them if there are so few."""
+        """Return nb candidates far apart (a Latin hypercube), or all if there are no more."""
         if self.size <= nb:
             return list(self.all())
         columns = []
@@ -162,7 +167,7 @@ class Space:
         return [config for config in dict.fromkeys(zip(*columns)) if self.allowed(config)]
 
     def neighbours(self, config: Config, which: int, stride: int) -> list[Config]:
-        """One knob moved by one or two strides; or to a value without order."""
+        """Return candidates with one knob moved by one or two strides, or to an unordered value."""
         knob = self.knobs[which]
         i = config[which]
         places: list[int] = []
@@ -170,15 +175,21 @@ class Space:
             places = [i + way * stride for way in (-1, 1, -2, 2)]
             places = [min(max(place, 0), knob.ordered - 1) for place in places]
         elif knob.ordered:
-            # From a special value back into the range: ends and middles.
+            # From a special value back into the range: its ends and middles.
             last = knob.ordered - 1
             places = [0, last // 3, 2 * last // 3, last]
         places += range(knob.ordered, len(knob.values))
-        found = (config[:which] + (place,) + config[which + 1 :] for place in dict.fromkeys(places) if place != i)
+        found = (
+            config[:which] + (place,) + config[which + 1 :]
+            for place in dict.fromkeys(places) if place != i
+        )
         return [one for one in found if self.allowed(one)]
 
     def diagonals(self, config: Config, stride: int, rng: Random, most: int = 6) -> list[Config]:
-        """Two knobs moved by a stride, one up and one down: along a ridge, or the edge of a guard."""
+        """Return candidates with one knob moved a stride up and another one down.
+
+        They lie along a ridge, or along the limit of a guard.
+        """
         ordered = [i for i, place in enumerate(config) if place < self.knobs[i].ordered]
         found = []
         for up in ordered:

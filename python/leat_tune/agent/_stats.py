@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Statistics of few, noisy numbers. No assumption but that pairs are independent."""
+"""Statistics of few, noisy numbers, which assume only that pairs are independent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BOOTSTRAP = 1000
 
 
 def noise(values: Sequence[float]) -> float:
-    """Standard deviation by the median of deviations: one wild value does not move it."""
+    """Estimate the standard deviation from the median deviation, which ignores outliers."""
     if len(values) < 2:
         return 0.0
     middle = median(values)
@@ -21,16 +21,15 @@ def noise(values: Sequence[float]) -> float:
 
 
 def signed_rank(differences: Sequence[float]) -> float:
-    """
-    p that differences come out so large if they are symmetric about 0 or less (Wilcoxon's signed-rank
-    test, one-sided, exact). Zeros count half for each side.
+    """Return p of Wilcoxon's signed-rank test, one-sided and exact.
 
-    F. Wilcoxon, Individual comparisons by ranking methods, 1945.
+    p is the probability of differences at least this large if they are symmetric about 0 or less.
+    Zeros count half for each side. F. Wilcoxon, Individual comparisons by ranking methods, 1945.
     """
     nb = len(differences)
     if nb == 0:
         return 1.0
-    # Twice the ranks, so that ties' means are whole numbers.
+    # Use twice the ranks, so that the mean rank of ties is an integer.
     order = sorted(range(nb), key=lambda i: abs(differences[i]))
     ranks = [0] * nb
     i = 0
@@ -44,7 +43,7 @@ def signed_rank(differences: Sequence[float]) -> float:
     total = sum(ranks)
     plus = sum(r for r, d in zip(ranks, differences) if d > 0)
     plus += sum(r / 2 for r, d in zip(ranks, differences) if d == 0)
-    # How many of the 2^nb ways to give signs reach a sum.
+    # ways[s]: how many of the 2^nb assignments of signs have the sum s.
     ways = [0] * (total + 1)
     ways[0] = 1
     for rank in ranks:
@@ -54,7 +53,7 @@ def signed_rank(differences: Sequence[float]) -> float:
 
 
 def interval(values: Sequence[float], rng: Random, confidence: float = 0.95) -> tuple[float, float]:
-    """Where the median lies, by bootstrap."""
+    """Return a confidence interval of the median, by bootstrap."""
     if not values:
         return -math.inf, math.inf
     medians = sorted(median(rng.choices(values, k=len(values))) for _ in range(BOOTSTRAP))

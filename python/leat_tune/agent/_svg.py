@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The plot of a run, as SVG: every trial, and what each setting is worth.
+"""Plot a run as SVG: every trial, and the gain of each setting.
 
      value |      o  o   o          o  trials of the start    .  others    x  broke a guard
-           |  o .  .   x  o o       line: where the best lies
+           |  o .  .   x  o o       green .: the best
            +-----------------
      batch  |########------|  gain that is lost without it, with its interval
 """
@@ -22,19 +22,21 @@ _START, _OTHER, _BEST, _BROKEN, _TEXT, _GRID = (
 
 
 def _plain(text: str) -> str:
-    """What XML can have, escaped."""
+    """Escape text for XML; replace characters that XML does not allow."""
     return escape("".join(c if c.isprintable() else "_" for c in text))
 
 
 def number(value: float) -> str:
-    """As people read it: three digits, and k, M or G."""
+    """Return a number with three digits, and k, M or G."""
     for end, factor in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if abs(value) >= factor:
             return f"{value / factor:.3g} {end}"
     return f"{value:.3g}"
 
 
-def _text(x: float, y: float, words: str, *, anchor: str = "start", size: int = 12, fill: str = _TEXT) -> str:
+def _text(
+    x: float, y: float, words: str, *, anchor: str = "start", size: int = 12, fill: str = _TEXT
+) -> str:
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}" fill="{fill}">'
         f"{_plain(words)}</text>"
@@ -43,11 +45,13 @@ def _text(x: float, y: float, words: str, *, anchor: str = "start", size: int = 
 
 def _line(x1: float, y1: float, x2: float, y2: float, colour: str, dash: str = "") -> str:
     dashes = f' stroke-dasharray="{dash}"' if dash else ""
-    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}"{dashes}/>'
+    return (
+        f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}"{dashes}/>'
+    )
 
 
 def steps(low: float, high: float, most: int = 6) -> list[float]:
-    """Round numbers between two."""
+    """Return round numbers between two numbers."""
     if not high > low:
         return [low]
     step = 10.0 ** len(str(int(max(abs(low), abs(high), 1))))
@@ -60,12 +64,12 @@ def steps(low: float, high: float, most: int = 6) -> list[float]:
         step /= 10
 
 
-Trial = tuple[str, float | None, bool]  # start, best or other; value; it broke a guard
+Trial = tuple[str, float | None, bool]  # start, best or other; value; whether it broke a guard
 Bar = tuple[str, float, float, float, bool]  # name, gain, low, high, real
 
 
 def plot(title: str, subtitle: str, axis: str, trials: Sequence[Trial], bars: Sequence[Bar]) -> str:
-    """The picture."""
+    """Return the SVG document."""
     top = 84
     bottom = top + _PLOT
     height = bottom + 64 + (40 + _BAR * len(bars) if bars else 0)
@@ -97,19 +101,30 @@ def plot(title: str, subtitle: str, axis: str, trials: Sequence[Trial], bars: Se
             out.append(_text(x_of(i), bottom - 4, "?", anchor="middle", fill=_BROKEN))
         elif broken:
             x, y = x_of(i), y_of(value)
-            out.append(_line(x - 3, y - 3, x + 3, y + 3, _BROKEN) + _line(x - 3, y + 3, x + 3, y - 3, _BROKEN))
+            out.append(
+                _line(x - 3, y - 3, x + 3, y + 3, _BROKEN)
+                + _line(x - 3, y + 3, x + 3, y - 3, _BROKEN)
+            )
         else:
             colour = {"start": _START, "best": _BEST}.get(kind, _OTHER)
             fill = "none" if kind == "start" else colour
             out.append(
-                f'<circle cx="{x_of(i):.1f}" cy="{y_of(value):.1f}" r="3.5" fill="{fill}" stroke="{colour}"/>'
+                f'<circle cx="{x_of(i):.1f}" cy="{y_of(value):.1f}" r="3.5" fill="{fill}" '
+                f'stroke="{colour}"/>'
             )
     x = float(_LEFT)
-    for colour, words in ((_START, "as it was"), (_OTHER, "tried"), (_BEST, "best"), (_BROKEN, "broke a guard")):
+    for colour, words in (
+        (_START, "as it was"),
+        (_OTHER, "tried"),
+        (_BEST, "best"),
+        (_BROKEN, "broke a guard"),
+    ):
         out.append(f'<circle cx="{x + 4:.1f}" cy="{bottom + 30}" r="4" fill="{colour}"/>')
         out.append(_text(x + 14, bottom + 34, words))
         x += 120
-    out.append(_text(_WIDTH - _RIGHT, bottom + 18, f"{len(trials)} trials", anchor="end", fill=_START))
+    out.append(
+        _text(_WIDTH - _RIGHT, bottom + 18, f"{len(trials)} trials", anchor="end", fill=_START)
+    )
     if bars:
         out += _bars(bottom + 64, bars)
     out.append("</svg>")
@@ -130,7 +145,9 @@ def _bars(top: int, bars: Sequence[Bar]) -> list[str]:
         x1, x2 = sorted((x_of(0.0), x_of(gain)))
         out.append(_text(left - 8 - (x_of(0) - left), y + 13, name, anchor="end"))
         colour = _BEST if real else _GRID
-        out.append(f'<rect x="{x1:.1f}" y="{y}" width="{x2 - x1:.1f}" height="16" fill="{colour}"/>')
+        out.append(
+            f'<rect x="{x1:.1f}" y="{y}" width="{x2 - x1:.1f}" height="16" fill="{colour}"/>'
+        )
         out.append(_line(x_of(begin), y + 8, x_of(end), y + 8, _TEXT))
         words = f"{gain * 100:+.1f} %" + ("" if real else ", within the noise")
         out.append(_text(right + 8, y + 13, words))

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measurements for Prometheus.
+"""Metrics for Prometheus: leat-tune export.
 
-    schema --_names--> families            what there is, its names and units
-    blocks --_collect--> samples of them   what is measured
-    families --_text--> OpenMetrics 1.0, or the older text format
-    _server                                both over HTTP
+    _names     schemas   ->  families: the metrics, with names and units
+    _collect   blocks    ->  samples of the families
+    _text      families  ->  OpenMetrics 1.0, or the older text format
+    _server    serves both formats over HTTP
 
-doc/guide/tune-export.md describes the result.
+doc/guide/tune-export.md describes the metrics.
 """
 
 from ._collect import Collector

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Samples of all processes of a directory, from their blocks alone.
+"""Collect samples of all processes of a directory, from their blocks alone.
 
-A scrape reads files. It sends nothing to a process and waits for none, so a process that hangs or is
-stopped is measured like any other; one that ends meanwhile is left out.
+A scrape only reads files: it sends nothing to a process, and waits for none. It reads a process
+that hangs or is stopped like any other, and leaves out a process that ends during the scrape.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from ._names import RESERVED, Family, families, own_families
 from ._rows import RowSums
 from ._text import Sample
 
-#: A process whose control thread was not seen for so long does not answer.
+#: Age of a process's heartbeat, seconds, from which leat_up is 0.
 UP_SECONDS = 3.0
 _TEXT_MAX = 128
-# Of a scrape. A directory that somebody filled ends it, not the memory.
+# Most samples of a scrape: a directory full of files must not exhaust memory.
 SAMPLES_MAX = 200_000
 
 
@@ -39,7 +39,7 @@ class _Scrape:
     def add(self, family: Family, sample: Sample) -> None:
         known, samples = self.families.setdefault(family.name, (family, {}))
         if (known.type, known.unit, known.states) != (family.type, family.unit, family.states):
-            # Of another release: a name has one meaning in a scrape.
+            # A process of another release: within a scrape a name has only one meaning.
             self.errors["schema"] += 1
             return
         key = tuple(sample.labels.values())
@@ -53,7 +53,7 @@ class _Scrape:
 
 
 class Collector:
-    """Reads what scan() finds, again for each scrape. Any thread; one scrape at a time."""
+    """Reads the processes that scan() returns, for each scrape. Thread-safe; scrapes take turns."""
 
     def __init__(
         self,
@@ -64,11 +64,13 @@ class Collector:
         gone: tuple[type[BaseException], ...] = (OSError,),
         clock: Callable[[], int] = time.monotonic_ns,
     ) -> None:
-        """
-        scan: processes, and files that are none. It may raise one of gone.
-        rows: "sum", "each" or "none".
-        texts: with text reports, as labels of leat_COMPONENT_info.
-        gone: what reading a process raises that is not there any more, or not to be read.
+        """Create a collector.
+
+        scan   returns processes, and errors of other files; it may raise one of gone
+        rows   "sum", "each" or "none"
+        texts  include text reports, as labels of leat_COMPONENT_info
+        gone   exceptions of reading a process that ended, or that can't be read
+        clock  CLOCK_MONOTONIC, ns
         """
         if rows not in ("sum", "each", "none"):
             raise ValueError(rows)
@@ -77,7 +79,8 @@ class Collector:
         self._texts = texts
         self._gone = gone
         self._clock = clock
-        # From CLOCK_MONOTONIC to the epoch; kept, so that a clock that is set moves no _created.
+        # Offset of CLOCK_MONOTONIC to the epoch. Fixed, so that _created does not change when the
+        # clock is set.
         self._epoch = (time.time_ns() - time.monotonic_ns()) * 1e-9
         self._lock = threading.Lock()
         self._scrapes = 0
@@ -87,7 +90,7 @@ class Collector:
         self._known: dict[tuple[str, int], dict[str, Family]] = {}
 
     def collect(self) -> list[tuple[Family, list[Sample]]]:
-        """Families with their samples, own ones first."""
+        """Return families with their samples, the exporter's own families first."""
         with self._lock:
             begin = time.monotonic()
             scrape = _Scrape()
@@ -124,10 +127,12 @@ class Collector:
                 mine.append(("leat_exporter_scrape_errors", {"reason": reason}, count))
             for name, labels, value in mine:
                 scrape.add(own[name], Sample(labels, value))
-            return [(family, list(samples.values())) for family, samples in scrape.families.values()]
+            return [
+                (family, list(samples.values())) for family, samples in scrape.families.values()
+            ]
 
     def _process(self, scrape: _Scrape, own: dict[str, Family], process: Any) -> None:
-        # All of a process, or nothing of it: what can fail comes first.
+        # Export a process completely or not at all: first do what can fail.
         snapshot = process.snapshot(rows=self._rows != "none")
         now = self._clock()
         labels = {"program": process.program, "pid": str(process.pid)}
@@ -158,7 +163,7 @@ class Collector:
         if self._rows == "each":
             self._each(scrape, labels, rows, parents)
         elif self._rows == "sum":
-            # A pid can be used again; the time of its start with it can't.
+            # A pid can be reused, but not together with its start time.
             key = (process.pid, process.start)
             self._seen.add(key)
             sums = self._sums.setdefault(key, {})
@@ -203,7 +208,7 @@ class Collector:
         parents: dict[int, Any],
         sums: dict[tuple[int, str], RowSums],
     ) -> None:
-        """One sample for all rows of an object, of what can be summed or has a largest one."""
+        """Add a sample over all rows of an object, for each report with a sum or maximum."""
         counts: Counter[tuple[int, str]] = Counter()
         for row in rows:
             if row.parent not in parents:
@@ -227,7 +232,7 @@ class Collector:
             if (parent, component) not in counts:
                 one.begin()
             for family, value in one.sums():
-                # Without _created: the sum is of more than one beginning.
+                # Without _created, since the rows of a sum were created at different times.
                 scrape.add(family, Sample({**labels, "object": name}, value))
             where = {**labels, "component": component, "object": name}
             scrape.add(own["leat_rows"], Sample(where, counts[parent, component]))

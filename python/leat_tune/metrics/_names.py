@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Names, types and units of metrics, from schemas: as leat-tune-gen --metrics lists them.
+"""Names, types and units of metrics, from schemas: the same as leat-tune-gen --metrics lists.
 
-A report NAME of component COMPONENT becomes leat_COMPONENT_NAME_UNIT. Times are in seconds, whatever
-the report counts in, and a name that ends in the unit does not say it twice:
+A report NAME of component COMPONENT becomes leat_COMPONENT_NAME_UNIT. Times are in seconds,
+whatever the unit of the report. A unit at the end of NAME is not repeated:
 
     reactor   busy_ns   counter, ns    leat_reactor_busy_seconds_total
     reactor   turns     counter, turns leat_reactor_turns_total
@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-# Unit of a report: that of the metric, and the factor. Other units stay what they are.
+# By unit of a report: the metric's unit, and the factor. Other units are the same in both.
 _UNITS: dict[str, tuple[str, float]] = {
     "ns": ("seconds", 1e-9),
     "us": ("seconds", 1e-6),
@@ -26,29 +26,31 @@ _UNITS: dict[str, tuple[str, float]] = {
     "percent": ("ratio", 0.01),
 }
 
-#: Labels that a text report can't have.
+#: Labels with a meaning of their own: a text report of this name gets another label.
 RESERVED = frozenset({"program", "pid", "object", "parent", "component", "le"})
 
 
 @dataclass(frozen=True)
 class Family:
-    """A metric: samples of it differ in their labels."""
+    """A metric. Its samples differ in their labels."""
 
     name: str  #: without _total
     type: str  #: counter, gauge, histogram, info, stateset
     help: str
-    unit: str = ""  #: the end of name, or nothing
-    factor: float = 1.0  #: from the report's unit
+    unit: str = ""  #: with which the name ends; "": none
+    factor: float = 1.0  #: from the report's unit to this one
     component: str = ""
     report: str = ""  #: of the component
     states: tuple[str, ...] = ()
     aggregate: str = "last"  #: of rows: sum, max or last
-    labels: tuple[str, ...] = field(default=(), compare=False)  #: of own ones
+    labels: tuple[str, ...] = field(default=(), compare=False)  #: of the exporter's own families
 
     @property
     def sample(self) -> str:
-        """Its name in queries, but for what a histogram appends."""
-        return self.name + ("_total" if self.type == "counter" else "_info" if self.type == "info" else "")
+        """Name in queries, except for the suffixes of a histogram."""
+        return self.name + (
+            "_total" if self.type == "counter" else "_info" if self.type == "info" else ""
+        )
 
 
 def _named(component: str, report: str, given: str) -> tuple[str, str, float]:
@@ -60,7 +62,7 @@ def _named(component: str, report: str, given: str) -> tuple[str, str, float]:
 
 
 def families(schema: dict[str, Any]) -> Iterator[Family]:
-    """The metrics of a component, from the JSON of its schema."""
+    """Return the metrics of a component, from the JSON of its schema."""
     component = schema["component"]
     for report in schema.get("reports", ()):
         kind, name = report["kind"], report["name"]
@@ -85,7 +87,9 @@ def families(schema: dict[str, Any]) -> Iterator[Family]:
 _PROCESS = ("program", "pid")
 _OBJECT = (*_PROCESS, "component", "object")
 _OWN = (
-    Family("leat_up", "gauge", "Whether the process answers: 0 when its control thread stands still.", labels=_PROCESS),
+    Family("leat_up", "gauge",
+           "Whether the process answers: 0 when its control thread stands still.",
+           labels=_PROCESS),
     Family(
         "leat_heartbeat_age_seconds",
         "gauge",
@@ -135,12 +139,12 @@ _OWN = (
 
 
 def own_families() -> tuple[Family, ...]:
-    """Metrics that don't depend on a component."""
+    """Return the metrics that do not come from a schema."""
     return _OWN
 
 
 def metric_list(schemas: Iterable[dict[str, Any]]) -> list[str]:
-    """Every name that a query may use, sorted."""
+    """Return every name that a query may use, sorted."""
     names = set()
     for family in (*own_families(), *(f for schema in schemas for f in families(schema))):
         if family.type == "histogram":

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sums over rows that come and go.
+"""Sums over rows that appear and disappear.
 
-The sum of a counter over the peers of an endpoint would fall when a peer leaves, and Prometheus would
-take that for a restart: the next rate() would be as high as all that was ever counted. So what a row
-had counted is kept when the row is not there any more, or when another one has its name:
+If a sum over the peers of an endpoint fell when a peer leaves, Prometheus would take that for a
+restart of the counter, and the next rate() would include the whole sum. Therefore the last count of
+a row stays in the sum when the row has disappeared, or when another row has its name:
 
-    peer1  5   7   7   -   2         2 is less than 7: another peer of that name
+    peer1  5   7   7   -   2         2 is less than 7: another peer with that name
     peer2  1   1   -   -   -
     sum    6   8   8   8  10
 """
@@ -17,14 +17,15 @@ from typing import Any
 
 from ._names import Family
 
-#: Names of rows that are kept, for each object; what the oldest counted stays in the sum.
+#: Most names of rows per object. Beyond it the oldest is forgotten; its count stays in the sum.
 KEPT = 4096
 
-#: Of a histogram: (count, sum, buckets).
+#: The value of a histogram: (count, sum, buckets).
 Histogram = tuple[int, int, tuple[int, ...]]
 
 
 def add(a: Any, b: Any) -> Any:
+    """Return the sum of two numbers, or of two histograms."""
     if isinstance(a, tuple):
         return a[0] + b[0], a[1] + b[1], tuple(x + y for x, y in zip(a[2], b[2]))
     return a + b
@@ -35,7 +36,7 @@ def _less(a: Any, b: Any) -> bool:
 
 
 class RowSums:
-    """Of one object's rows of one component."""
+    """The sums over the rows of one component below one object."""
 
     def __init__(self) -> None:
         self._rows: OrderedDict[str, dict[str, Any]] = OrderedDict()
@@ -44,11 +45,11 @@ class RowSums:
         self._families: dict[str, Family] = {}
 
     def begin(self) -> None:
-        """A scrape begins."""
+        """Begin a scrape."""
         self._gauges = {}
 
     def row(self, name: str, values: list[tuple[Family, Any]]) -> None:
-        """A row that is there."""
+        """Add the values of an existing row."""
         old = self._rows.pop(name, {})
         new = {}
         for family, value in values:
@@ -75,7 +76,7 @@ class RowSums:
         self._left[name] = add(self._left[name], value) if name in self._left else value
 
     def sums(self) -> list[tuple[Family, Any]]:
-        """Of all rows that were ever there; gauges of those that are there."""
+        """Return counters over all rows that ever existed, and gauges over existing rows."""
         total = dict(self._left)
         for values in self._rows.values():
             for name, value in values.items():

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""HTTP for scrapes: GET /metrics, and nothing that a stranger could make it do at length.
+"""The HTTP server for scrapes: GET /metrics.
 
-Connections, bytes of a request and the time that one may take are bounded, and so is what is kept of
-them. A request whose Host is a name of the outside is refused: a page in a browser could else read
-what only this machine may.
+No client can keep it busy: the number of connections, the bytes of a request and its duration are
+bounded. A server on a loopback address refuses requests whose Host is a foreign name. Otherwise a
+web page could read the metrics through a browser on this machine (DNS rebinding).
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ _PAGE = b"""<!DOCTYPE html>
 
 @dataclass(frozen=True)
 class Limits:
-    """Of the server."""
+    """Limits of the server."""
 
     connections: int = 16
     request_bytes: int = 16384
     request_seconds: float = 5.0  #: from the first byte to the last
     idle_seconds: float = 120.0  #: between two requests of a connection
-    answer_seconds: float = 30.0  #: a peer that does not read
+    answer_seconds: float = 30.0  #: until a client has read the answer
 
 
 class _Input(io.RawIOBase):
-    """A connection's bytes: so many, in so much time, for each request."""
+    """The input of a connection, which limits the bytes and the duration of each request."""
 
     def __init__(self, sock: socket.socket, limits: Limits) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ class _Input(io.RawIOBase):
         self.begin()
 
     def begin(self) -> None:
-        """The next request."""
+        """Begin the next request."""
         self._left = self._limits.request_bytes
         self._deadline: float | None = None
 
@@ -86,12 +86,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.rfile = io.BufferedReader(self._input, 4096)  # type: ignore[assignment]
 
     def handle_one_request(self) -> None:
-        # TimeoutError of _Input: the base class says so to log_error(), and ends the connection.
+        # On a TimeoutError of _Input the base class calls log_error() and ends the connection.
         self._input.begin()
         super().handle_one_request()
 
     def log_message(self, format: str, *args: object) -> None:
-        pass  # a scrape is no news; what went wrong is a metric
+        pass  # do not log scrapes; errors are counted in metrics
 
     def _answer(self, status: int, kind: str, body: bytes) -> None:
         self.send_response(status)
@@ -99,7 +99,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.send_header("X-Content-Type-Options", "nosniff")
         if status >= 400:
-            # A body that was not read would be taken for the next request.
+            # Close: an unread body would be parsed as the next request.
             self.send_header("Connection", "close")
         self.end_headers()
         if self.command != "HEAD":
@@ -131,7 +131,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def loopback(host: str) -> bool:
-    """Does an address mean this machine alone?"""
+    """Whether an address can only be reached from this machine."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
@@ -139,7 +139,7 @@ def loopback(host: str) -> bool:
 
 
 class Server(socketserver.ThreadingTCPServer):
-    """serve_forever() in a thread, then shutdown() and server_close()."""
+    """The server: run serve_forever() in a thread; then shutdown() and server_close()."""
 
     allow_reuse_address = True
     daemon_threads = True
@@ -152,11 +152,14 @@ class Server(socketserver.ThreadingTCPServer):
         metrics: Callable[[bool], str],
         limits: Limits | None = None,
     ) -> None:
+        """Listen at host and port.
+
+        metrics returns the text of a scrape; its argument is True for OpenMetrics. Raises OSError
+        as socket(2), bind(2) and listen(2), and socket.gaierror.
         """
-        metrics: makes the text; True: OpenMetrics.
-        OSError: what socket(2), bind(2) and listen(2) refuse; socket.gaierror.
-        """
-        found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        found = socket.getaddrinfo(
+            host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
         self.address_family, address = found[0][0], found[0][4]
         self.limits = limits or Limits()
         self.metrics = metrics
@@ -167,12 +170,13 @@ class Server(socketserver.ThreadingTCPServer):
 
     @property
     def port(self) -> int:
+        """The port that it listens at."""
         return self.server_address[1]
 
     def allows(self, host: str) -> bool:
-        """Of the Host line: an address, or a name that can't be anybody else's."""
+        """Whether a Host header is an address or a local name, which no foreign page can have."""
         if not self._only_here or not host:
-            return True  # a browser names one
+            return True  # browsers always send a Host
         name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
         if name in ("localhost", self._host):
             return True
@@ -184,10 +188,13 @@ class Server(socketserver.ThreadingTCPServer):
 
     def process_request(self, request, client_address) -> None:
         if not self._slots.acquire(blocking=False):
-            # It is told so if its buffer has room for it, as a new connection's has.
+            # Do not block: a new connection's buffer has room for this answer.
             with contextlib.suppress(OSError):
                 request.settimeout(0)
-                request.send(b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+                request.send(
+                    b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: "
+                    b"0\r\n\r\n"
+                )
             self.shutdown_request(request)
             return
         try:
@@ -203,6 +210,6 @@ class Server(socketserver.ThreadingTCPServer):
             self._slots.release()
 
     def handle_error(self, request, client_address) -> None:
-        # A peer that left in the middle of an answer is none of ours.
+        # A client that disconnects during an answer is no error of this server.
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""OpenMetrics 1.0 and Prometheus' text format 0.0.4, of the same families.
+"""OpenMetrics 1.0 and Prometheus' text format 0.0.4, from the same families.
 
-Both formats have the same names and values. The older one knows no info and no stateset: they are
-gauges there. It has no _created and no # UNIT either.
+Both formats have the same names and values. The older one has no info and stateset, which become
+gauges there, and neither _created nor # UNIT.
 
 https://github.com/OpenObservability/OpenMetrics/blob/main/specification/OpenMetrics.md
 https://prometheus.io/docs/instrumenting/exposition_formats
@@ -22,11 +22,11 @@ PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 #: Smallest values of a histogram's buckets: four for each power of two (leat_tune_schema.h).
 _PER_OCTAVE = 4
 _FIRST = 5  # 32 ns
-_ACCEPT_MAX = 16  # choices of an Accept line that are looked at
+_ACCEPT_MAX = 16  # most choices of an Accept header that are read
 
 
 class Sample(NamedTuple):
-    """Of a family: a number, a state's name, or a histogram's (count, sum, buckets)."""
+    """A sample of a family. value: a number, a state, or a histogram's (count, sum, buckets)."""
 
     labels: Mapping[str, str]
     value: object
@@ -34,6 +34,7 @@ class Sample(NamedTuple):
 
 
 def number(value: float) -> str:
+    """Return a number in the syntax of both formats."""
     if isinstance(value, int):
         return str(int(value))
     if math.isnan(value):
@@ -44,7 +45,7 @@ def number(value: float) -> str:
 
 
 def scaled(value: float, factor: float) -> float:
-    """In the metric's unit, without the digits that a product of floats adds."""
+    """Convert a value to the metric's unit, without extra digits of a product of floats."""
     if factor == 1.0:
         return value
     if factor < 1.0:
@@ -53,7 +54,7 @@ def scaled(value: float, factor: float) -> float:
 
 
 def escape(text: str) -> str:
-    """A label's value. What is not UTF-8, or is a control character, has no place in it."""
+    """Escape a label's value. Replace control characters, and what is not UTF-8."""
     text = text.encode("utf-8", "replace").decode()
     text = "".join(c if c == "\n" or c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
     return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
@@ -65,6 +66,7 @@ def _escape_help(text: str, openmetrics: bool) -> str:
 
 
 def labels(pairs: Mapping[str, str], **more: str) -> str:
+    """Return labels in braces, or nothing if there are none."""
     both = {**pairs, **more}
     if not both:
         return ""
@@ -72,9 +74,9 @@ def labels(pairs: Mapping[str, str], **more: str) -> str:
 
 
 def bounds(buckets: int) -> list[str]:
-    """The le of a histogram with so many buckets, but +Inf: powers of two of ns, in seconds."""
+    """Return the le labels of a histogram, except +Inf: powers of two of ns, in seconds."""
     octaves = buckets // _PER_OCTAVE
-    # The last octave also has what lies above it.
+    # The last octave also counts all larger values: its bound is +Inf.
     return [repr(float(f"{1 << (_FIRST + i)}e-9")) for i in range(1, octaves)]
 
 
@@ -84,7 +86,7 @@ def _histogram(family: Family, sample: Sample) -> Iterator[str]:
     for i, le in enumerate(bounds(len(buckets))):
         seen += sum(buckets[i * _PER_OCTAVE : (i + 1) * _PER_OCTAVE])
         yield f"{family.name}_bucket{labels(sample.labels, le=le)} {seen}"
-    # Count and buckets are read while they change: +Inf must be the count, and no less than any.
+    # Count and buckets are read while they change. +Inf must equal the count: sum the buckets.
     count = sum(buckets)
     where = labels(sample.labels)
     yield f"{family.name}_bucket{labels(sample.labels, le='+Inf')} {count}"
@@ -109,7 +111,7 @@ def _lines(family: Family, sample: Sample, openmetrics: bool) -> Iterator[str]:
 
 
 def render(what: Iterable[tuple[Family, list[Sample]]], openmetrics: bool) -> str:
-    """The text of a scrape."""
+    """Return the text of a scrape."""
     out = []
     for family, samples in what:
         if not samples:
@@ -130,7 +132,7 @@ def render(what: Iterable[tuple[Family, list[Sample]]], openmetrics: bool) -> st
 
 
 def choose(accept: str | None) -> str:
-    """The content type for an Accept line: OpenMetrics 1.0 if it is wanted as much as the other."""
+    """Return the content type for an Accept header; OpenMetrics if both are wanted equally."""
     best, found = 0.0, PROMETHEUS
     for choice in (accept or "").split(",")[:_ACCEPT_MAX]:
         kind, *parameters = (part.strip().lower() for part in choice.split(";"))
