@@ -11,6 +11,7 @@ import enum
 import os
 import threading
 import weakref
+from typing import TYPE_CHECKING, Any
 
 SONAME = "libleat-channel.so.0"
 
@@ -99,6 +100,8 @@ class Raw(c.c_void_p):
     """
 
     _made = -1
+    consume_first: int  # both are properties that _Library sets
+    close_now: None
 
     def adopt(self) -> None:
         self._made = _forks
@@ -265,10 +268,14 @@ class _Library:
             setattr(self, name, function)
         # As properties, so that reading an attribute calls them: see Raw.
         first = c.CFUNCTYPE(c.c_int, _HANDLE, c.c_uint)
-        Raw.consume_first = property(
+        Raw.consume_first = property(  # type: ignore[assignment]
             first(("leat_channel_consume_some", dll), ((1, "ch"), (1, "n", 1)))
         )
-        Raw.close_now = property(self.close)
+        Raw.close_now = property(self.close)  # type: ignore[assignment]
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
 
 
 _lock = threading.Lock()

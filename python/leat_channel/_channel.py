@@ -25,11 +25,16 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
 from . import _abi
 from ._errors import WouldBlock, error, from_errno, from_result
 from ._info import Info, info_of
 from ._views import Frame, Frames, Reservation, Sent, _settled, release, view
+
+if TYPE_CHECKING:
+    import socket
 
 # Signals do not end the library's waits: seconds of each wait, after which Python checks for
 # Ctrl-C.
@@ -39,7 +44,7 @@ _U32 = (1 << 32) - 1
 _U64 = (1 << 64) - 1
 
 
-def _uint(value, most: int, what: str) -> int:
+def _uint(value: int, most: int, what: str) -> int:
     value = operator.index(value)
     if not 0 <= value <= most:
         raise ValueError(f"{what}: {value} is out of range (0 to {most})")
@@ -61,11 +66,13 @@ def _end(timeout: float | None) -> float | None:
     return time.monotonic() + timeout
 
 
-def _bytes(data) -> bytes:
+def _bytes(data: Any) -> bytes:
     return data if isinstance(data, bytes) else bytes(memoryview(data))
 
 
-def _conf(size, participants, notify, on_death, start) -> _abi.Conf:
+def _conf(
+    size: int, participants: int, notify: _abi.Notify, on_death: _abi.OnDeath, start: int
+) -> _abi.Conf:
     return _abi.Conf(
         _uint(size, _U64, "size"),
         _uint(participants, _U32, "participants"),
@@ -155,7 +162,7 @@ class Channel:
         notify: _abi.Notify = _abi.Notify.FUTEX,
         on_death: _abi.OnDeath = _abi.OnDeath.REDELIVER,
         start: int = 0,
-        **options,
+        **options: Any,
     ) -> Channel:
         """Create a channel in POSIX shared memory, and join it. Raises Exists if the name is taken.
 
@@ -170,7 +177,7 @@ class Channel:
         return cls(_abi.library().create(_name(name), conf, o.raw), o)
 
     @classmethod
-    def open(cls, name: str | bytes, **options) -> Channel:
+    def open(cls, name: str | bytes, **options: Any) -> Channel:
         """Join an existing channel; options as in create().
 
         Raises NotFound, Corrupt, Denied, or WouldBlock while its creator has not finished it.
@@ -187,7 +194,7 @@ class Channel:
         notify: _abi.Notify = _abi.Notify.FUTEX,
         on_death: _abi.OnDeath = _abi.OnDeath.REDELIVER,
         start: int = 0,
-        **options,
+        **options: Any,
     ) -> Channel:
         """Create a channel without a name, for pass_to(), and join it; arguments as in create()."""
         o = _Options(**options)
@@ -195,7 +202,9 @@ class Channel:
         return cls(_abi.library().memfd(conf, o.raw), o)
 
     @classmethod
-    def accept(cls, sock, *, timeout: float | None = None, **options) -> Channel:
+    def accept(
+        cls, sock: socket.socket | int, *, timeout: float | None = None, **options: Any
+    ) -> Channel:
         """Receive a channel that pass_to() sent over a connected UNIX socket, and join it.
 
         sock is a socket or its descriptor; options as in create(). Raises TimedOut.
@@ -209,7 +218,7 @@ class Channel:
             raise error(errno.ETIMEDOUT, "no channel came over the socket")
         return cls(_abi.library().accept(fd, o.raw), o)
 
-    def pass_to(self, sock) -> None:
+    def pass_to(self, sock: socket.socket | int) -> None:
         """Send this channel, of memfd(), over a connected UNIX socket (or its descriptor)."""
         fd = sock if isinstance(sock, int) else sock.fileno()
         raw = self._begin()
@@ -218,7 +227,7 @@ class Channel:
         finally:
             self._leave()
 
-    def join(self, **options) -> Channel:
+    def join(self, **options: Any) -> Channel:
         """Return another participant of the same channel, for another thread."""
         o = _Options(**options)
         raw = self._begin()
@@ -263,7 +272,12 @@ class Channel:
     def __enter__(self) -> Channel:
         return self
 
-    def __exit__(self, kind, value, trace) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     def _begin(self) -> _abi.Raw:
@@ -370,7 +384,7 @@ class Channel:
             if ret != -errno.EAGAIN or (end is not None and time.monotonic() >= end):
                 return ret
 
-    def send(self, type: int, data, hash: int = 0) -> bool:
+    def send(self, type: int, data: Any, hash: int = 0) -> bool:
         """Send a frame. Return False if it was dropped (Full.DROP_NEWEST).
 
         type is 1 or more; data is bytes or another buffer, of 1 to max bytes. Raises WouldBlock
@@ -390,7 +404,7 @@ class Channel:
         finally:
             self._leave()
 
-    def send_burst(self, frames: Iterable[Frame | tuple]) -> Sent:
+    def send_burst(self, frames: Iterable[Frame | tuple[Any, ...]]) -> Sent:
         """Send frames, each a Frame, (type, data) or (type, data, hash), in one step if they fit.
 
         Return how many frames, from the first on, were sent or dropped: a Sent, which has both
@@ -417,7 +431,7 @@ class Channel:
                 done = _abi.CSent()
                 rest = c.cast(c.byref(array, at * c.sizeof(_abi.CFrame)), c.POINTER(_abi.CFrame))
 
-                def call():
+                def call() -> int:
                     ret = self._lib.send_frames(raw, rest, len(items) - at, done)
                     return ret if done.sent + done.dropped == 0 else 0
 
@@ -456,7 +470,7 @@ class Channel:
             )
             if self._checked(ret) == _abi.DROPPED:
                 raise WouldBlock(errno.EAGAIN, "dropped: no room")
-            reservation = Reservation(self, raw, view(raw.hold(), address.value, length))
+            reservation = Reservation(self, raw, view(raw.hold(), address.value or 0, length))
         except BaseException:
             self._leave()
             raise
@@ -489,7 +503,7 @@ class Channel:
 
     # ---- reading ----
 
-    def _take(self, raw: _abi.Raw, array, n: int, timeout: float | None) -> int:
+    def _take(self, raw: _abi.Raw, array: Any, n: int, timeout: float | None) -> int:
         """Fill array with frames that the library then holds; return how many.
 
         They are at most n new frames, or those of a call that was interrupted.

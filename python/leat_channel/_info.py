@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from . import _abi
 
@@ -48,12 +50,12 @@ class Info:
     who: list[Who]
 
 
-def _counters(count) -> dict[str, int]:
+def _counters(count: Iterable[int]) -> dict[str, int]:
     return dict(zip(_abi.COUNTERS, count))
 
 
 def info_of(raw: _abi.CInfo) -> Info:
-    plain = {name: getattr(raw, name) for name, _ in _abi.CInfo._fields_}
+    plain: dict[str, Any] = {name: getattr(raw, name) for name, _ in _abi.CInfo._fields_}
     plain["notify"] = _abi.Notify(raw.notify)
     plain["on_death"] = _abi.OnDeath(raw.on_death)
     plain["count"] = _counters(raw.count)

@@ -20,7 +20,8 @@ import functools
 import operator
 import weakref
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from ._errors import from_result
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @functools.lru_cache(maxsize=256)
-def _array_type(length: int):
+def _array_type(length: int) -> Any:
     return c.c_ubyte * length
 
 
@@ -78,7 +79,7 @@ class Sent(int):
 class _InC(property):
     """__enter__ or __exit__: a property whose getter, in C, returns what is then called."""
 
-    def __call__(self, obj, *args):
+    def __call__(self, obj: Any, *args: Any) -> Any:
         # contextlib.ExitStack gets the method from the class, and calls it with the object.
         return self.__get__(obj)(*args)
 
@@ -86,8 +87,10 @@ class _InC(property):
 class Box(c.c_void_p):
     """The library's handle in a Frames or Reservation: None after that has ended."""
 
+    owner: weakref.ref[_InHand]
 
-def _settled(result: int, _, args):
+
+def _settled(result: int, _: object, args: tuple[Any, ...]) -> None:
     """Forget the Frames or Reservation that the library has ended: errcheck of settle."""
     box = args[0]
     owner = box.owner()
@@ -115,7 +118,7 @@ class _InHand:
     def _end(self, good: bool) -> None:
         if self._channel is None:
             raise ValueError(self._what)
-        self._channel._finish(self, good)
+        self._channel._finish(self, good)  # type: ignore[arg-type]
 
     def _forget(self) -> None:
         # If this is interrupted, Channel._settle() repeats it.
@@ -123,16 +126,27 @@ class _InHand:
         self._release()
         channel = self._channel
         if channel is not None:
-            channel._ended(self)
+            channel._ended(self)  # type: ignore[arg-type]
         self._channel = None
 
     def _release(self) -> None:
         raise NotImplementedError
 
-    __exit__ = _InC(operator.attrgetter("_exit"))
+    # How type checkers see the two, which are properties in fact.
+    if TYPE_CHECKING:
+
+        def __exit__(
+            self,
+            kind: type[BaseException] | None,
+            value: BaseException | None,
+            trace: TracebackType | None,
+        ) -> None: ...
+
+    else:
+        __exit__ = _InC(operator.attrgetter("_exit"))
 
 
-class Frames(_InHand, Sequence):
+class Frames(_InHand, Sequence[Frame]):
     """Frames that Channel.peek() took. Their data are read-only memoryviews.
 
     They belong to this reader until consume() or give_back(). A with block consumes them at its
@@ -149,7 +163,11 @@ class Frames(_InHand, Sequence):
     def __len__(self) -> int:
         return len(self._frames)
 
-    def __getitem__(self, index):
+    @overload
+    def __getitem__(self, index: int) -> Frame: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Frame]: ...
+    def __getitem__(self, index: int | slice) -> Frame | list[Frame]:
         return self._frames[index]
 
     def __iter__(self) -> Iterator[Frame]:
@@ -168,10 +186,15 @@ class Frames(_InHand, Sequence):
 
     def _release(self) -> None:
         for frame in self._frames:
-            release(frame.data)
+            release(frame.data)  # type: ignore[arg-type]
         self._frames = []
 
-    __enter__ = _InC(weakref.ref)
+    if TYPE_CHECKING:
+
+        def __enter__(self) -> Frames: ...
+
+    else:
+        __enter__ = _InC(weakref.ref)
 
 
 class Reservation(_InHand):
@@ -200,4 +223,9 @@ class Reservation(_InHand):
     def _release(self) -> None:
         release(self.data)
 
-    __enter__ = _InC(operator.attrgetter("_enter"))
+    if TYPE_CHECKING:
+
+        def __enter__(self) -> memoryview: ...
+
+    else:
+        __enter__ = _InC(operator.attrgetter("_enter"))

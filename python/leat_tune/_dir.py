@@ -16,7 +16,9 @@ import os
 import re
 import stat
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
+from types import TracebackType
 
 from ._errors import Corrupt, DirError, TuneError
 
@@ -60,7 +62,7 @@ class Directory:
     Raises DirError if others can, FileNotFoundError if there is no directory.
     """
 
-    def __init__(self, path: str | os.PathLike) -> None:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         self.fd = -1
         self.path = os.fspath(path)
         # With a trailing slash, open() would follow a link in spite of O_NOFOLLOW.
@@ -102,7 +104,12 @@ class Directory:
     def __enter__(self) -> Directory:
         return self
 
-    def __exit__(self, kind, value, trace) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     def entries(self) -> list[Entry]:
@@ -161,7 +168,9 @@ class Directory:
         return True
 
 
-def _problem(st: os.stat_result, is_kind, kind: str, mode: bool = True) -> str | None:
+def _problem(
+    st: os.stat_result, is_kind: Callable[[int], bool], kind: str, mode: bool = True
+) -> str | None:
     if not is_kind(st.st_mode):
         return f"not {kind}"
     if st.st_uid != os.geteuid():

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, TypeVar
 
 from ._block import Block
 from ._dir import Directory, Entry, default_dir, locked, sweep_dir
@@ -14,6 +16,8 @@ from ._snapshot import Snapshot, leases_of, objects_of
 
 if TYPE_CHECKING:
     from ._session import Session
+
+T = TypeVar("T")
 
 HUNG_NS = 3_000_000_000  # age of a heartbeat from which the process counts as hung
 
@@ -59,7 +63,12 @@ class Process:
     def __enter__(self) -> Process:
         return self
 
-    def __exit__(self, kind, value, trace) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     def __del__(self) -> None:
@@ -80,7 +89,7 @@ class Process:
             raise ValueError("the Process is closed")
         return self._block.fd
 
-    def _read(self, read):
+    def _read(self, read: Callable[[], T]) -> T:
         self._fd()
         try:
             return read()
@@ -125,7 +134,7 @@ class Process:
 
 
 def scan(
-    dir: str | os.PathLike | None = None, *, all: bool = False
+    dir: str | os.PathLike[str] | None = None, *, all: bool = False
 ) -> tuple[list[Process], list[OSError]]:
     """Return the processes of a directory, and the errors of its files, such as corrupt blocks.
 
@@ -158,12 +167,12 @@ def scan(
     return found, problems
 
 
-def processes(dir: str | os.PathLike | None = None, *, all: bool = False) -> list[Process]:
+def processes(dir: str | os.PathLike[str] | None = None, *, all: bool = False) -> list[Process]:
     """Return the processes of a directory, as scan() does, without the errors."""
     return scan(dir, all=all)[0]
 
 
-def sweep(dir: str | os.PathLike | None = None) -> int:
+def sweep(dir: str | os.PathLike[str] | None = None) -> int:
     """Remove the files of processes that ended without removing them. Return how many files."""
     try:
         directory = Directory(default_dir() if dir is None else dir)

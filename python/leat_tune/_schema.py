@@ -7,12 +7,15 @@ text before it uses it. lib/tune/leat_tune_schema.h describes the layout of mess
 
 from __future__ import annotations
 
+import builtins
 import errno
 import json
 import math
 import re
 import struct
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Union
 
 from ._errors import Corrupt, Refused, Unknown, nearest
 from ._histogram import BYTES as HISTOGRAM_BYTES
@@ -32,7 +35,7 @@ _I64 = struct.Struct("<q")
 _U64 = struct.Struct("<Q")
 _REAL = struct.Struct("<d")
 
-Value = bool | int | float | str
+Value = Union[bool, int, float, str]
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ class Field:
     offset: int  # in the message, bytes
     bytes: int  # in the message
 
-    def unpack(self, message: bytes) -> Value | Histogram:
+    def unpack(self, message: builtins.bytes) -> Value | Histogram:
         """Return the value in a message; an enum's value is its name."""
         if self.type == "histogram":
             return Histogram.unpack(message, self.offset)
@@ -70,7 +73,7 @@ class Field:
     def _number(self) -> struct.Struct:
         return _I64
 
-    def format(self, value) -> str:
+    def format(self, value: object) -> str:
         """Return a value as text, as in settings files."""
         if isinstance(value, bool):
             return "true" if value else "false"
@@ -98,7 +101,7 @@ class Setting(Field):
     quantum: int | float | None
     index: int  # its bit in masks
 
-    def format(self, value) -> str:
+    def format(self, value: object) -> str:
         """Return a value as text, as in settings files; a special value by its name."""
         if self.type in ("integer", "real"):
             for name, special in self.special.items():
@@ -211,7 +214,7 @@ class Schema:
     settings: dict[str, Setting]
     reports: dict[str, Report]
     groups: dict[str, Group]
-    json: dict = field(repr=False)
+    json: dict[str, Any] = field(repr=False)
     settings_size: int  # of a message of settings, bytes
     report_size: int  # of a message of measurements, bytes
 
@@ -227,7 +230,7 @@ class Schema:
             f"{self.component} has no setting '{plain(name)}'", nearest(name, self.settings)
         )
 
-    def pack(self, values: dict[str, Value]) -> tuple[bytes, int]:
+    def pack(self, values: Mapping[str, Value]) -> tuple[bytes, int]:
         """Return a message with these settings, and the mask that selects them."""
         message = bytearray(self.settings_size)
         mask = 0
@@ -275,7 +278,7 @@ class Schema:
         return schema
 
     @classmethod
-    def _of(cls, tree: dict) -> Schema:
+    def _of(cls, tree: dict[str, Any]) -> Schema:
         component = _name(tree["component"])
         settings = [_setting(one, i) for i, one in enumerate(_many(tree, "settings"))]
         reports = [_report(one) for one in _many(tree, "reports")]
@@ -301,13 +304,13 @@ def _finite(text: str) -> float:
     return value
 
 
-def _name(value) -> str:
+def _name(value: object) -> str:
     if not isinstance(value, str) or not _NAME.match(value):
         raise ValueError(f"name {value!r}")
     return value
 
 
-def _many(tree: dict, key: str) -> list:
+def _many(tree: dict[str, Any], key: str) -> list[Any]:
     value = tree.get(key, [])
     if not isinstance(value, list) or len(value) > FIELDS_MAX:
         raise ValueError(key)
@@ -317,7 +320,7 @@ def _many(tree: dict, key: str) -> list:
     return value
 
 
-def _words(tree: dict, key: str) -> str:
+def _words(tree: dict[str, Any], key: str) -> str:
     value = tree.get(key)
     if value is None:
         return ""
@@ -326,19 +329,19 @@ def _words(tree: dict, key: str) -> str:
     return plain(value)
 
 
-def _one_of(value, those: tuple[str, ...]) -> str:
+def _one_of(value: Any, those: tuple[str, ...]) -> str:
     if value not in those:
         raise ValueError(f"{value!r} is none of {', '.join(those)}")
     return value
 
 
-def _number(value, integer: bool) -> int | float:
+def _number(value: Any, integer: bool) -> int | float:
     if isinstance(value, bool) or not isinstance(value, int if integer else (int, float)):
         raise TypeError(f"{value!r} is not a number")
     return value if integer else float(value)
 
 
-def _size(fields: list) -> int:
+def _size(fields: Sequence[Field]) -> int:
     """Return the size of a message, bytes; raise ValueError if its fields are not contiguous."""
     at = 0
     for one in fields:
@@ -350,7 +353,7 @@ def _size(fields: list) -> int:
     return at
 
 
-def _field(tree: dict, type: str) -> dict:
+def _field(tree: dict[str, Any], type: str) -> dict[str, Any]:
     size = tree.get("size")
     if type == "string":
         if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= MESSAGE_MAX:
@@ -376,7 +379,7 @@ def _field(tree: dict, type: str) -> dict:
     }
 
 
-def _setting(tree: dict, index: int) -> Setting:
+def _setting(tree: dict[str, Any], index: int) -> Setting:
     type = _one_of(tree["type"], _TYPES)
     common = _field(tree, type)
     ranged = type in ("integer", "real")
@@ -410,7 +413,7 @@ def _setting(tree: dict, index: int) -> Setting:
     )
 
 
-def _report(tree: dict) -> Report:
+def _report(tree: dict[str, Any]) -> Report:
     kind = _one_of(tree["kind"], _KINDS)
     if kind == "histogram":
         type = "histogram"

@@ -21,14 +21,17 @@ import struct
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
 
 from leat_channel import Channel, ChannelError, Full
 
 from . import _protocol as protocol
 from ._dir import Directory
 from ._errors import Corrupt, Gone, Refused, TimedOut, TuneError, Unknown, nearest
+from ._histogram import Histogram
 from ._process import Process
 from ._schema import Schema, Value
 from ._snapshot import Object, Snapshot
@@ -61,7 +64,7 @@ class Sample:
     object: int  # its id
     time_ns: int  # CLOCK_MONOTONIC
     epoch: int  # of the object's settings
-    report: dict
+    report: dict[str, Value | Histogram]
 
 
 def _connect(directory: Directory, stem: str, end: float, who: str) -> socket.socket:
@@ -119,6 +122,7 @@ class Session:
                 errno.EPROTONOSUPPORT,
                 f"{self._who} is of another release: it can be read, but not be talked to",
             )
+        assert self.process._directory is not None
         self._socket = _connect(self.process._directory, self.process._stem, end, self._who)
         pid, uid, _ = _PEER.unpack(
             self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
@@ -172,7 +176,12 @@ class Session:
     def __enter__(self) -> Session:
         return self
 
-    def __exit__(self, kind, value, trace) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     # ---- frames ----
@@ -190,12 +199,13 @@ class Session:
 
     def _ended(self) -> bool:
         """Whether the process closed the socket: readable means closed, since no data come."""
+        assert self._socket is not None
         poller = select.poll()
         poller.register(self._socket.fileno(), select.POLLIN)
         return bool(poller.poll(0))
 
-    def _send(self, message, hash: int = protocol.HASH) -> None:
-        if self._socket is None:
+    def _send(self, message: Any, hash: int = protocol.HASH) -> None:
+        if self._socket is None or self._feedback is None:
             raise Gone(f"the session with {self._who} is closed")
         try:
             self._feedback.send(message.NUMBER, message.pack(), hash)
@@ -204,11 +214,14 @@ class Session:
                 raise Gone(f"{self._who} ended the session") from None
             raise self._translated(e) from None
 
-    _MESSAGES = {m.NUMBER: m for m in (protocol.Welcome, protocol.Answer, protocol.Sample)}
+    _MESSAGES: dict[int, Any] = {
+        m.NUMBER: m  # type: ignore[attr-defined]
+        for m in (protocol.Welcome, protocol.Answer, protocol.Sample)
+    }
 
-    def _receive(self, end: float | None) -> tuple:
+    def _receive(self, end: float | None) -> tuple[Any, int]:
         """Return the next message of a known type, and its hash; raise TimedOut or Gone."""
-        if self._socket is None:
+        if self._socket is None or self._telemetry is None:
             raise Gone(f"the session with {self._who} is closed")
         while True:
             left = _SLICE if end is None else min(_SLICE, self._left(end))
@@ -244,11 +257,11 @@ class Session:
                 raise Corrupt(f"{self._who} sent a message of a component that it does not have")
         return schema
 
-    def _sample(self, message, hash: int) -> None:
+    def _sample(self, message: Any, hash: int) -> None:
         report = self._schema(hash).unpack_report(message.payload)
         self._samples.append(Sample(message.object, message.time_ns, message.epoch, report))
 
-    def _answer(self, end: float):
+    def _answer(self, end: float) -> Any:
         """Wait for the answer to the last request. Samples that come before it are kept."""
         while True:
             message, hash = self._receive(end)
@@ -275,7 +288,7 @@ class Session:
     # ---- settings, leases, samples ----
 
     def set(
-        self, object: Object | str | int, values: dict[str, Value], lease: float | None = None
+        self, object: Object | str | int, values: Mapping[str, Value], lease: float | None = None
     ) -> Answer:
         """Change settings of an object: all of them or none. A value may be given as text.
 

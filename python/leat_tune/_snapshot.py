@@ -160,7 +160,7 @@ def objects_of(records: list[Record]) -> list[Object]:
             )
         )
 
-    def place(o: Object) -> tuple:
+    def place(o: Object) -> tuple[str, int, bool, int]:
         above = by_id.get(o.parent) if o.row else None
         if above is None:
             return (o.component, o.id, False, 0)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import errno
 import time
+from types import TracebackType
 from typing import Any
 
 from .._errors import Gone, Refused
@@ -57,7 +58,12 @@ class Live:
     def __enter__(self) -> Live:
         return self
 
-    def __exit__(self, kind, value, trace) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         # The leases end with the session: the process restores its values.
         self._session.close()
 

@@ -23,7 +23,7 @@ with the start afresh.
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from random import Random
 from statistics import median
@@ -82,7 +82,7 @@ class Unmeasured(Exception):
 class Search:
     """A search. budget() returns how many more trials it may make."""
 
-    def __init__(self, space: Space, budget, rng: Random) -> None:
+    def __init__(self, space: Space, budget: Callable[[], int], rng: Random) -> None:
         self.space = space
         self.budget = budget
         self.rng = rng

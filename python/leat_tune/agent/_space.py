@@ -13,7 +13,7 @@ those of the range:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -80,7 +80,7 @@ class Knob:
             raise ValueError(f"{name}: {low} to {high} is no range")
         log = log and high > max(low, 1e-12) * 4
         if log and integer:
-            values = _octaves(low, high, steps)
+            values = _octaves(int(low), int(high), steps)
         elif log:
             values = _ratios(low, high, steps, quantum or high / 1e6)
         else:
@@ -117,7 +117,10 @@ class Space:
     """
 
     def __init__(
-        self, knobs: list[Knob], allowed=lambda values: True, most: int = KNOBS_MAX
+        self,
+        knobs: list[Knob],
+        allowed: Callable[[dict[str, Any]], bool] = lambda values: True,
+        most: int = KNOBS_MAX,
     ) -> None:
         if not 1 <= len(knobs) <= most:
             raise ValueError(f"1 to {most} settings can be searched at once, not {len(knobs)}")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from typing import Optional
 
 _WIDTH = 860
 _LEFT, _RIGHT = 96, 24
@@ -64,7 +65,7 @@ def steps(low: float, high: float, most: int = 6) -> list[float]:
         step /= 10
 
 
-Trial = tuple[str, float | None, bool]  # start, best or other; value; whether it broke a guard
+Trial = tuple[str, Optional[float], bool]  # start, best or other; value; whether it broke a guard
 Bar = tuple[str, float, float, float, bool]  # name, gain, low, high, real
 
 

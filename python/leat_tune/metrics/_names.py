@@ -145,7 +145,7 @@ def own_families() -> tuple[Family, ...]:
 
 def metric_list(schemas: Iterable[dict[str, Any]]) -> list[str]:
     """Return every name that a query may use, sorted."""
-    names = set()
+    names: set[str] = set()
     for family in (*own_families(), *(f for schema in schemas for f in families(schema))):
         if family.type == "histogram":
             names.update(f"{family.name}_{end}" for end in ("bucket", "sum", "count"))

@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler
+from typing import Any
 
 from ._text import OPENMETRICS, choose
 
@@ -56,7 +57,7 @@ class _Input(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer) -> int:
+    def readinto(self, buffer: Any) -> int:
         if self._left <= 0:
             raise TimeoutError("a request that does not end")
         if self._deadline is None:
@@ -186,7 +187,7 @@ class Server(socketserver.ThreadingTCPServer):
             return False
         return True
 
-    def process_request(self, request, client_address) -> None:
+    def process_request(self, request: Any, client_address: Any) -> None:
         if not self._slots.acquire(blocking=False):
             # Do not block: a new connection's buffer has room for this answer.
             with contextlib.suppress(OSError):
@@ -203,13 +204,13 @@ class Server(socketserver.ThreadingTCPServer):
             self._slots.release()
             raise
 
-    def process_request_thread(self, request, client_address) -> None:
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
             super().process_request_thread(request, client_address)
         finally:
             self._slots.release()
 
-    def handle_error(self, request, client_address) -> None:
+    def handle_error(self, request: Any, client_address: Any) -> None:
         # A client that disconnects during an answer is no error of this server.
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
