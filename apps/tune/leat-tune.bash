@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
-# Completion of leat-tune for bash: commands, options, and what the running processes have: names of
+# Completion of leat-tune for bash: commands, options, and, from the running processes, names of
 # settings and measurements, and values behind "=".
 
 _leat_tune()
@@ -8,7 +8,7 @@ _leat_tune()
 	local line=${COMP_LINE:0:COMP_POINT} cur prev command what part i
 	local -a words where=()
 
-	# By spaces alone: bash would take names apart at "=" and ":".
+	# Split at spaces only: bash itself would also split names at "=" and ":".
 	read -ra words <<<"$line"
 	case $line in
 	*' ') cur='' ;;
@@ -54,8 +54,8 @@ _leat_tune()
 	esac
 
 	if [ "$what" = options ]; then
-		mapfile -t COMPREPLY < <(compgen -W "$("${words[0]}" complete options "$command" 2>/dev/null)" \
-			-- "$cur")
+		mapfile -t COMPREPLY < <(compgen \
+			-W "$("${words[0]}" complete options "$command" 2>/dev/null)" -- "$cur")
 		return
 	fi
 	mapfile -t COMPREPLY < <("${words[0]}" complete "$what" "$cur" "${where[@]}" 2>/dev/null)
@@ -63,7 +63,7 @@ _leat_tune()
 		compopt -o nospace
 		COMPREPLY=("${COMPREPLY[@]/%/=}")
 	fi
-	# What stands before the last of bash's own breaks is there already.
+	# bash replaces only the part behind its last word break: cut off the part before it.
 	part=$cur
 	for i in = :; do
 		[[ $COMP_WORDBREAKS == *$i* ]] || part=${part//$i/}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""python3 -m leat_top: from the source tree."""
+"""Run leat-top from the source tree: python3 -m leat_top."""
 
 import sys
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A grid as lines of text, with the colours of a terminal of 256."""
+"""Print a grid as lines of text, with escape sequences for 256 colours."""
 
 from __future__ import annotations
 

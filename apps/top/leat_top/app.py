@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The program behind the terminal: screens, keys, what is drawn. It knows no terminal.
+"""The program without its terminal: screens, keys, drawing.
 
     key('down'), update()   --->   App   --->   draw(grid)
 """
@@ -50,7 +50,7 @@ class App:
         self.change = change
         self.paused = False
         self.quit = False
-        self.refreshed = False  # the interval changed: look again at once
+        self.refreshed = False  # the interval changed: read the processes again at once
         self._sort = sort
         self._message: _Message | None = None
         self._edit: Edit | None = None
@@ -59,7 +59,7 @@ class App:
         self._tabs: dict[str, View] = {}
         self._stack: list[View] = [self._tab("overview")]
 
-    # ---- what comes in ----
+    # ---- snapshots, answers, keys ----
 
     def update(self, seen: list[Seen], problems: list[str]) -> None:
         self.model.update(seen)
@@ -182,7 +182,7 @@ class App:
         self.view.refresh()
 
     def _step(self, step: int) -> None:
-        """The next interval of the scale: + looks more often."""
+        """Change the interval by a step of INTERVALS; a negative step shortens it."""
         nearest = min(range(len(INTERVALS)), key=lambda i: abs(INTERVALS[i] - self.interval))
         self.interval = INTERVALS[min(max(nearest + step, 0), len(INTERVALS) - 1)]
         self.refreshed = True
@@ -258,7 +258,7 @@ class App:
     def _draw_tabs(self, grid: Grid) -> None:
         tabs = self.tabs()
         current = self._current_tab()
-        # Where not all have room, those around the current one do.
+        # If the tabs do not all fit, scroll so that the current one does.
         labels = [f"{(i + 1) % 10}{' ' + name}" if i < 10 else f"  {name}" for i, name in enumerate(tabs)]
         first = 0
         at = tabs.index(current) if current in tabs else 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""--batch and --json: what there is, on standard output, once for each interval."""
+"""--batch and --json: print tables or JSON to standard output, once per interval."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .source import Source
 from .table import Table
 from .wake import Wake
 
-_FIRST = 0.15  # seconds until rows are there, which are made only when somebody asks
+_FIRST = 0.15  # seconds until processes show rows, which they do only on request
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class BatchOptions:
 
 def run_batch(source: Source, wake: Wake, options: BatchOptions, glyphs: Glyphs) -> None:
     model = Model()
-    # Rates need a report to begin with, and rows somebody who asks for them.
+    # Rates need an earlier report, and processes show rows only on request.
     model.update(source.read())
     source.settle(1.0)
     _wait(wake, time.monotonic() + min(_FIRST, source.interval))
@@ -151,7 +151,7 @@ def _measured(value):
 
 
 def text_page(model: Model, source: Source, options: BatchOptions, glyphs: Glyphs) -> str:
-    """Tables of all processes, as wide as asked for."""
+    """Return tables of all processes, options.width columns wide."""
     stamp = time.strftime("%Y-%m-%d %H:%M:%S")
     lines = [f"leat-top {stamp}, every {source.interval:g} s, {len(model.processes)} processes"]
     lines += [f"leat-top: {problem}" for problem in source.problems]

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Columns of tables: those that any component has, made of its description, and what they are made of."""
+"""Columns of tables: constructors of columns, and the columns of any component by its
+description.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ from .table import Cell, Column
 
 
 def amount(name: str, title: str, of: Callable, *, role: str = "text", **more) -> Column:
-    """A number with a prefix: 1.20M. Zero and what is not there are dim."""
+    """A number with a prefix, such as 1.20M. Zero and missing values are dim."""
 
     def draw(row, width: int, glyphs: Glyphs) -> Cell:
         value = of(row)
@@ -65,7 +67,7 @@ def words(name: str, title: str, width: int, of: Callable, *, role: str = "text"
 
 
 def trend(name: str, title: str, of: Callable, *, role: str = "spark", **more) -> Column:
-    """A sparkline. of: (row) -> past values. Sorted by the last of them."""
+    """A sparkline of of(row), the past values. Sorted by the last value."""
 
     def value(row):
         past = of(row)
@@ -80,7 +82,7 @@ def trend(name: str, title: str, of: Callable, *, role: str = "spark", **more) -
 
 
 def bar(name: str, title: str, of: Callable, **more) -> Column:
-    """Busy, idle, asleep. of: (row) -> the shares."""
+    """A bar of of(row), the shares busy, idle and asleep."""
 
     def value(row):
         shares = of(row)
@@ -96,7 +98,7 @@ def bar(name: str, title: str, of: Callable, **more) -> Column:
 
 
 def rate(name: str, title: str, *, role: str = "rate", **more) -> Column:
-    """Of a counter of an object."""
+    """The rate of an object's counter."""
     return amount(name, title, lambda o: o.rate(name), role=role, **more)
 
 
@@ -123,7 +125,7 @@ def name_column(title: str = "NAME", width: int = 12) -> Column:
 
 
 def latency_columns() -> list[Column]:
-    """Of the histogram to which most came, with its name."""
+    """Percentiles of the histogram with the most values in the last interval, and its name."""
 
     def of(percentile: str) -> Callable:
         def value(o: Object):
@@ -149,7 +151,7 @@ def busy_of(o: Object):
 
 
 def _plain(report) -> Column:
-    """The column that the description of a measurement gives."""
+    """Return the column of a measurement, according to its description."""
     name, title = report.name, report.name.removesuffix("_ns").replace("_", " ").upper()
     width = max(6, min(len(title), 14))
     if report.kind == "counter":
@@ -190,7 +192,7 @@ def _histogram_columns(report) -> list[Column]:
 
 
 def generic_columns(schema, *, rows: bool = False) -> list[Column]:
-    """For components that leat-top knows by their description alone."""
+    """Return columns of a component that leat-top has no columns of its own for."""
     columns = [name_column(schema.component.upper(), 14)]
     if not rows:
         columns += program_columns()
@@ -204,6 +206,6 @@ def generic_columns(schema, *, rows: bool = False) -> list[Column]:
 
 
 def text_of(o: Object) -> str:
-    """What the filter looks at."""
+    """Return the text of an object that the filter searches."""
     texts = [v for v in o.report.values() if isinstance(v, str)]
     return " ".join([o.path, o.name, o.process.program, str(o.process.pid), *texts])

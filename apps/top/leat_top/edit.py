@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The form in which a setting is changed, with those of its group, and for how long."""
+"""The form to change a setting, together with its group, and to choose the lease."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TEXT_MAX = 255
 
 
 class Field:
-    """A value: typed, or one of some."""
+    """An input field: typed text, or one of several choices."""
 
     def __init__(self, name: str, text: str, of: list[str], note: str) -> None:
         self.name = name
@@ -32,7 +32,7 @@ class Field:
         self.choices = of
         self.note = note
         self.caret = len(text)
-        self.fresh = not of  # the first character that is typed replaces what is there
+        self.fresh = not of  # the first typed character replaces the text
 
     def key(self, key: str) -> None:
         if self.choices:
@@ -90,7 +90,7 @@ class Edit:
         self.at = names.index(row.setting.name)
 
     def key(self, key: str) -> None:
-        """Of those that Enter and Esc are not among."""
+        """Handle a key other than Enter and Esc."""
         self.refused = ""
         if key in ("up", "btab"):
             self.at = (self.at - 1) % len(self.fields)
@@ -106,13 +106,15 @@ class Edit:
         return Change(self.object.key, self.object.path, values, lease)
 
     def done(self, outcome: Outcome) -> bool:
-        """Of its change. True: the form is to be closed."""
+        """Handle the outcome of its change. Return True to close the form."""
         self.waiting = False
         self.refused = clean(outcome.refused)
         return not self.refused
 
     def draw(self, grid: Grid, area: Rect, glyphs: Glyphs) -> None:
-        """At the lower edge of the area. Where not all has room, what the cursor is on has."""
+        """Draw at the lower edge of the area. If space is short, the field with the cursor is
+        shown.
+        """
         below = self._below(glyphs)
         frame = 2 if area.height >= 4 else 0
         lines = min(len(self.fields) + len(below), max(area.height - frame, 0))
@@ -124,7 +126,7 @@ class Edit:
         if frame:
             self._frame(grid, rect, glyphs)
             inner = rect.inner()
-        # An answer is more than the other fields.
+        # Keep a line for the answer, at the cost of a field.
         told = 1 if (self.refused or self.waiting) and lines > 1 else 0
         shown = min(len(self.fields), max(lines - told, 1))
         first = max(0, min(self.at - shown + 1, len(self.fields) - shown))
@@ -138,7 +140,7 @@ class Edit:
             y += 1
 
     def _below(self, glyphs: Glyphs) -> Parts:
-        """Lines below the fields, what matters most first."""
+        """Return the lines below the fields, the most important first."""
         if self.waiting:
             return [("asked; waiting for the answer", "accent"), ("Esc leave", "key")]
         lines: Parts = [("refused: " + self.refused, "bad")] if self.refused else []
@@ -171,7 +173,7 @@ class Edit:
             text = "  " + text
         width = max(min(24, end - x), 0)
         if width_of(text) > width and here and not field.choices:
-            # The part with the caret.
+            # Show the part with the caret.
             text = text[max(0, field.caret + 4 - width) :]
         x = grid.put(line.y, x, fit(text, width, cut=glyphs.cut), "edit" if here else "text", here)
         if end - x > 8:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Numbers, bars, lines and graphs as text. Pure: no terminal.
+"""Format numbers, bars, sparklines and graphs as text, without a terminal.
 
-What is drawn in more than one style is a list of parts: (text, role). Roles are names of colours, of
-which theme.py knows what they look like.
+Text with more than one style is a list of parts: (text, role). A role is the name of a style;
+theme.py has its colours.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 _TIMES = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
 TIME_UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 _ASCII_LEVELS = " .:-=+*%#"
-# Dots of a braille cell from below, left and right.
+# Dots of a braille cell, from bottom to top: left column, right column.
 _BRAILLE = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))
 BUSY_ROLES = tuple(f"busy{i}" for i in range(8))
 
 
 class Glyphs:
-    """The characters that are drawn with: Unicode's, or ASCII's in a locale without."""
+    """The characters to draw with: Unicode, or ASCII in a locale without UTF-8."""
 
     def __init__(self, utf8: bool) -> None:
         self.utf8 = utf8
@@ -39,12 +39,12 @@ class Glyphs:
 
 
 def clean(text: str) -> str:
-    """Text of another process, without what a terminal would obey."""
+    """Replace characters, in text of another process, that a terminal would interpret."""
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def width_of(text: str) -> int:
-    """Columns of a terminal."""
+    """Return the width of a text in terminal columns."""
     if text.isascii():
         return len(text)
     return sum(map(_cells, text))
@@ -57,7 +57,7 @@ def _cells(char: str) -> int:
 
 
 def fit(text: str, width: int, *, right: bool = False, cut: str = "~") -> str:
-    """Exactly so many columns wide: filled up, or cut with a mark."""
+    """Pad or cut a text to exactly width columns; `cut` marks the place of a cut."""
     have = width_of(text)
     if have > width:
         kept, have = [], 0
@@ -73,7 +73,7 @@ def fit(text: str, width: int, *, right: bool = False, cut: str = "~") -> str:
 
 
 def si(value: float | None, *, none: str = "-") -> str:
-    """At most five columns: 0, 7.25, 999, 12.3k, 1.20M."""
+    """Format a number in at most five columns: 0, 7.25, 999, 12.3k, 1.20M."""
     if value is None or math.isnan(value):
         return none
     if math.isinf(value):
@@ -92,7 +92,7 @@ def si(value: float | None, *, none: str = "-") -> str:
 
 
 def _three(value: float) -> str:
-    """Three digits that count."""
+    """Format a number with three significant digits."""
     if value >= 99.95:
         return f"{value:.0f}"
     if value >= 9.995:
@@ -101,7 +101,7 @@ def _three(value: float) -> str:
 
 
 def duration(ns: float | None, *, micro: str = "u", none: str = "-") -> str:
-    """At most seven columns: 850 ns, 4.21 us, 12.0 ms, 3.20 s, then 5m10s, 2h05m, 3d04h."""
+    """Format a time in at most seven columns: 850 ns, 4.21 us, 12.0 ms, 3.20 s, 5m10s, 3d04h."""
     if ns is None or math.isnan(ns):
         return none
     if ns < 0:
@@ -111,7 +111,7 @@ def duration(ns: float | None, *, micro: str = "u", none: str = "-") -> str:
     if ns < 1:
         return "0 ns"
     for size, unit in _TIMES:
-        # What rounds to 1000 of the smaller unit is 1 of this one.
+        # A time that would round to 1000 of the smaller unit is 1 of this one.
         if ns >= size * 0.9995:
             break
     text = f"{ns:.0f}" if size == 1 else _three(ns / size)
@@ -119,7 +119,7 @@ def duration(ns: float | None, *, micro: str = "u", none: str = "-") -> str:
 
 
 def long_time(seconds: float) -> str:
-    """Up to a minute 12s, then 3m05s, 2h10m, 4d06h."""
+    """Format seconds: 12s, 3m05s, 2h10m, 4d06h."""
     whole = int(max(seconds, 0))
     if whole < 60:
         return f"{whole}s"
@@ -137,12 +137,12 @@ def percent(share: float | None, *, none: str = "-") -> str:
 
 
 def number(value: float) -> str:
-    """In full, with commas."""
+    """Format a number in full, with commas."""
     return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
 
 
 def with_unit(value, unit: str | None, *, micro: str = "u", rate: bool = False) -> str:
-    """A value for people: 4.21 us, 1.20 MB, 12.3k calls/s. A rate of a time is a share."""
+    """Format a value: 4.21 us, 1.20 MB, 12.3k calls/s. The rate of a time is a percentage."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -162,7 +162,7 @@ def with_unit(value, unit: str | None, *, micro: str = "u", rate: bool = False) 
 
 
 def _rounded(shares: list[float], width: int) -> list[int]:
-    """Cells of each share; together never more than there are."""
+    """Return the cells of each share, together at most width."""
     ends, total, last = [], 0.0, 0
     for share in shares:
         total = min(total + max(share, 0.0), 1.0)
@@ -173,9 +173,9 @@ def _rounded(shares: list[float], width: int) -> list[int]:
 
 
 def load_bar(busy: float, idle: float, sleep: float, width: int, glyphs: Glyphs) -> Parts:
-    """Busy, idle and asleep beside one another; what is left is time that the lcore did not get."""
+    """Draw shares of time side by side. The rest is time that the lcore did not run."""
     cells = _rounded([busy, idle, sleep], width)
-    # A little work is to be seen, too.
+    # Show at least one cell of work, however little it is.
     if busy >= 0.001 and cells[0] == 0 and width > 1:
         cells[0] = 1
         cells[1 if cells[1] > 0 else 2] -= 1 if cells[1] + cells[2] > 0 else 0
@@ -189,7 +189,7 @@ def load_bar(busy: float, idle: float, sleep: float, width: int, glyphs: Glyphs)
 
 
 def meter(share: float, width: int, glyphs: Glyphs) -> Parts:
-    """One share of a whole."""
+    """Draw one share of a whole."""
     cells = min(int(max(share, 0.0) * width + 0.5), width)
     parts = [
         (glyphs.busy, BUSY_ROLES[min(i * len(BUSY_ROLES) // width, 7)]) for i in range(cells)
@@ -198,7 +198,7 @@ def meter(share: float, width: int, glyphs: Glyphs) -> Parts:
 
 
 def sparkline(values, width: int, glyphs: Glyphs, top: float | None = None) -> str:
-    """The last values in one line, the newest at the right; None is a gap."""
+    """Draw the last values in one line, the newest at the right. None is a gap."""
     if glyphs.utf8:
         return graph(values, width, 1, glyphs, top)[0]
     shown = list(values)[-width:] if width > 0 else []
@@ -216,7 +216,7 @@ def sparkline(values, width: int, glyphs: Glyphs, top: float | None = None) -> s
 
 
 def graph(values, width: int, height: int, glyphs: Glyphs, top: float | None = None) -> list[str]:
-    """An area of height lines. In Unicode a cell has two values and four levels (braille)."""
+    """Draw a graph of height lines. A braille cell (Unicode) has two values of four levels."""
     per_cell, levels = (2, 4) if glyphs.utf8 else (1, 2)
     wanted = width * per_cell
     shown = list(values)[-wanted:] if wanted > 0 else []
@@ -249,7 +249,7 @@ def graph(values, width: int, height: int, glyphs: Glyphs, top: float | None = N
 
 
 def nice_top(value: float) -> float:
-    """The end of a scale: 1, 2 or 5 times a power of ten, so that it doesn't jump all the time."""
+    """Return the end of a scale: 1, 2 or 5 times a power of ten, so that it changes rarely."""
     if value <= 0 or math.isnan(value) or math.isinf(value):
         return 1.0
     base = 10.0 ** math.floor(math.log10(value))

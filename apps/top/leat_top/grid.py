@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a screen looks like: cells with a character and a style. Nothing is drawn outside of it.
+"""A grid of cells, each with a character and a style. Drawing is clipped to the grid.
 
-Screens draw here, whatever the size of the terminal is, and terminal.py copies it there. So a screen is
-tested without a terminal, and none can fail for want of room.
+Screens draw into a grid of any size, and terminal.py copies it to the terminal. Screens can
+therefore be tested without a terminal, and never fail because it is too small.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from .format import Parts, fit, width_of
 
-Style = tuple[str, bool]  # role, and whether it is in the line of the cursor
+Style = tuple[str, bool]  # role, and whether the cell is in the line of the cursor
 PLAIN: Style = ("text", False)
 
 
@@ -23,7 +23,7 @@ class Rect:
     width: int
 
     def inner(self) -> Rect:
-        """Within the border of a box."""
+        """Return the area within the border of a box."""
         return Rect(self.y + 1, self.x + 1, max(self.height - 2, 0), max(self.width - 2, 0))
 
 
@@ -38,7 +38,7 @@ class Grid:
         return Rect(0, 0, self.height, self.width)
 
     def put(self, y: int, x: int, text: str, role: str = "text", selected: bool = False) -> int:
-        """Draw, cut at the edges. Return the column behind it."""
+        """Draw text, clipped at the edges. Return the column behind it."""
         if not 0 <= y < self.height:
             return x + width_of(text)
         style = (role, selected)
@@ -51,7 +51,7 @@ class Grid:
                 chars[x] = char
                 styles[x] = style
                 if cells == 2:
-                    # The second half: it belongs to the character at its left.
+                    # The second half of a wide character.
                     chars[x + 1] = ""
                     styles[x + 1] = style
             x += cells
@@ -67,7 +67,7 @@ class Grid:
             self.put(y, rect.x, " " * rect.width, role, selected)
 
     def box(self, rect: Rect, title: Parts, glyph: str, *, focus: bool = False, note: str = "") -> None:
-        """A frame with a title in its upper edge, and a note at the right of it."""
+        """Draw a frame with a title, and a note to its right, in the upper edge."""
         if rect.height < 2 or rect.width < 4:
             return
         role = "border_focus" if focus else "border"
@@ -93,7 +93,7 @@ class Grid:
             self.put(rect.y, last - width_of(note) - 3, f" {note} ", "note")
 
     def runs(self, y: int) -> list[tuple[int, str, Style]]:
-        """A line as stretches of one style."""
+        """Return a line as runs of cells with the same style: column, text, style."""
         found: list[tuple[int, str, Style]] = []
         chars, styles = self.chars[y], self.styles[y]
         begin = 0
@@ -104,5 +104,5 @@ class Grid:
         return found
 
     def text(self) -> str:
-        """Without styles, for tests."""
+        """Return the text without styles, for tests."""
         return "\n".join("".join(line).rstrip() for line in self.chars)

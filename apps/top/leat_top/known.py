@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Columns of the components that are leat's own: what matters of them, in the order in which it does.
+"""Columns of leat's own components: their important measurements, the most important first.
 
-A process of another release may report less: such columns are then empty.
+A process of another release may not report all of them; then their columns are empty.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def rpc_columns() -> list[Column]:
 
 
 def _per(name: str, other: str):
-    """Average of the interval: items in a packet."""
+    """Return a function for the ratio of two rates, such as items per packet."""
 
     def of(o: Object):
         many, few = o.rate(name), o.rate(other)
@@ -167,7 +167,7 @@ def _per(name: str, other: str):
 
 
 def _past(*names: str):
-    """Of the one of these counters that counts."""
+    """Return a function for the past rates of the first of these counters that moved."""
 
     def of(o: Object):
         rates = [(o.rate(n) or 0.0, n) for n in names if n in o.past]
@@ -267,7 +267,7 @@ _SORTED_BY = {"process": "pid", "reactor": "name", "poller": "busy_ns"}
 
 
 def columns_of(schema, *, rows: bool = False) -> list[Column]:
-    """Of a table of its objects. Measurements that the known columns don't have follow them."""
+    """Return the columns of a component; measurements without a known column follow."""
     make = _KNOWN.get(schema.component)
     generic = generic_columns(schema, rows=rows)
     if make is None:
@@ -285,6 +285,6 @@ def sorted_by(component: str) -> str:
 
 
 def sortable() -> list[str]:
-    """Names of columns, for --sort."""
+    """Return the names of columns that --sort takes."""
     names = {c.name for make in _KNOWN.values() for c in make()}
     return sorted(names | {c.name for c in process_columns()})

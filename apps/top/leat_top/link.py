@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sessions with processes, each on a thread of its own: one that does not answer delays nobody.
+"""Sessions with processes, each on its own thread: a process that does not answer delays no other.
 
     main thread                            thread of a process
     Link.watch(), Link.change()   --->     Session.watch(), Session.set()
@@ -15,13 +15,13 @@ from dataclasses import dataclass
 
 import leat_tune
 
-RETRY = 5.0  # seconds, after a session could not begin
-ANSWER = 5.0
+RETRY = 5.0  # seconds until a session that failed is tried again
+ANSWER = 5.0  # seconds to wait for an answer
 
 
 @dataclass(frozen=True)
 class Change:
-    """What is asked for."""
+    """A change of settings to ask a process for."""
 
     key: tuple  # of the object, as the model has it
     path: str
@@ -38,17 +38,17 @@ class Outcome:
 
 
 class Link:
-    """With one process. It owns its leat_tune.Process, which is for one thread."""
+    """The session with one process. Owns its leat_tune.Process, which is for one thread."""
 
     def __init__(self, process: leat_tune.Process, done: Callable[[Outcome], None]) -> None:
-        self.settled = threading.Event()  # the first request was tried
+        self.settled = threading.Event()  # set when the first request was handled
         self.trouble = ""  # why there is no session; read by the main thread
         self._process = process
         self._done = done
         self._asked: queue.SimpleQueue = queue.SimpleQueue()
         self._interval = 0.0
         self._session: leat_tune.Session | None = None
-        # It may wait for a process that was stopped; the program's end does not wait for it.
+        # A daemon, since it may wait for a stopped process when the program ends.
         self._thread = threading.Thread(target=self._run, name="link", daemon=True)
         self._thread.start()
 
@@ -73,7 +73,7 @@ class Link:
 
     def _serve(self) -> bool:
         try:
-            # Without a session it is tried again.
+            # While there is no session, retry after RETRY.
             asked = self._asked.get(timeout=RETRY if self.trouble else None)
         except queue.Empty:
             asked = self._interval

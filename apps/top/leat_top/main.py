@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Arguments, and what they ask for."""
+"""Parse the arguments, and run the program."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .terminal import Terminal
 from .wake import Wake
 
 INTERVAL_MIN, INTERVAL_MAX = 0.01, 3600.0
-_WIDTH = 160  # of --batch, where standard output is not a terminal
+_WIDTH = 160  # columns of --batch when standard output is not a terminal
 _EPILOG = """\
 Processes are found in a directory of this user: --tune-dir, or else that which leat programs
 use without that option. Keys of the terminal view: press ? there. leat-top(1) describes all.
@@ -128,7 +128,7 @@ def main(arguments: list[str] | None = None, version: str = "(not installed)") -
 
 
 def _batch(args, source: Source, wake: Wake, utf8: bool) -> None:
-    # As any filter that nobody reads any more.
+    # End silently when the reader of the output ends, as other filters do.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     sys.stdout.reconfigure(errors="replace")
     terminal = sys.stdout.isatty()
@@ -151,15 +151,15 @@ def _view(args, source: Source, wake: Wake, utf8: bool) -> None:
     curses.setupterm()
     sort = (args.sort, args.reverse) if args.sort is not None else None
     app = App(Glyphs(utf8), args.interval, source.change, sort)
-    # A directory that is not to be trusted is told before the terminal is ours.
+    # Read once before curses begins, so that an unsafe directory is reported normally.
     app.update(source.read(), source.problems)
     with Terminal(args.color, utf8) as terminal:
         loop(app, source, wake, terminal)
 
 
 def loop(app: App, source: Source, wake: Wake, terminal: Terminal) -> None:
-    """Until q, a signal, or the end of the terminal."""
-    # The second look comes soon: only then there are rates.
+    """Run until q, a signal, or the end of the terminal."""
+    # Read a second time soon: before that there are no rates.
     due = time.monotonic() + min(0.3, app.interval)
     while not app.quit and not wake.stop:
         if wake.resized:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From snapshots of processes to rates, percentiles and histories. Pure: it reads nothing itself.
+"""Turn snapshots of processes into rates, percentiles and histories. Does no input itself.
 
     frame 1, frame 2, ...  --->  Model.update()  --->  Process, Object with .rates, .windows, .past
 
-A rate is what a counter grew by between two reports of an object, over the time between these two: it
-is right however often one looks, and whatever delayed the look.
+A rate is the growth of a counter between two reports of an object, divided by the time between the
+two reports. It is therefore exact however often, or how late, the snapshots are taken.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from .format import TIME_UNITS, clean, duration
 from .schema import of_kind, order
 
-PAST = 240  # values of each rate that are kept
+PAST = 240  # values kept of each rate
 HUNG_NS = 3_000_000_000
 STALL_NS = 500_000_000
 PERCENTILES = ((50.0, "p50"), (99.0, "p99"), (99.9, "p99_9"))
@@ -31,12 +31,12 @@ class Seen:
     start: float
     hung: bool
     snapshot: object | None  # leat_tune.Snapshot
-    trouble: str = ""  # why there is none
+    trouble: str = ""  # why there is no snapshot
 
 
 @dataclass(frozen=True)
 class Window:
-    """What came to a histogram in the last interval, ns."""
+    """The values that a histogram received in the last interval, ns."""
 
     count: int
     rate: float
@@ -81,7 +81,7 @@ class Object:
 
     @property
     def key(self) -> tuple:
-        """Of a row with its name: its place may be another's later."""
+        """Its identity; for a row with its name, since ids of rows are reused."""
         if self.row:
             return (*self.process.key, self.parent, self.id, self.name)
         return (*self.process.key, self.id)
@@ -90,30 +90,32 @@ class Object:
         return self.rates.get(name)
 
     def value(self, name: str):
-        """A measurement as it is; None: this process does not report it."""
+        """Return a measurement, or None if this process does not report it."""
         return self.report.get(name)
 
     def number(self, name: str) -> float | None:
-        """A measurement, if it is a number: an application may call its own component as leat does."""
+        """Return a measurement if it is a number: an application's component may have leat's
+        names.
+        """
         value = self.report.get(name)
         return value if isinstance(value, (int, float)) else None
 
     def share(self, name: str) -> float | None:
-        """A counter of time as the part of the interval that it grew by."""
+        """Return the growth of a counter of time as a share of the interval."""
         rate, report = self.rates.get(name), self.schema.reports.get(name)
         if rate is None or report is None or report.unit not in TIME_UNITS:
             return None
         return rate * TIME_UNITS[report.unit] / 1e9
 
     def stalled_ns(self) -> int:
-        """For how long its loop has been standing still; 0: it turns, or has none."""
+        """For how long its loop has stood still; 0: it runs, or the object has no loop."""
         reported = self.number("stalled_ns") or 0
         if self.process.hung:
-            return 0  # the process is to be blamed, not the lcore
+            return 0  # the whole process hangs: don't blame its lcores
         return reported + self.age_ns if reported >= STALL_NS else 0
 
     def trouble(self) -> str:
-        """What is wrong with it, in words; empty: nothing."""
+        """Describe what is wrong with the object; empty: nothing."""
         stalled = self.stalled_ns()
         if stalled:
             where = clean(str(self.report.get("running") or ""))
@@ -121,7 +123,7 @@ class Object:
         return ""
 
     def busiest(self) -> tuple[str, Window] | None:
-        """The histogram that got most in the last interval."""
+        """Return the histogram with the most values in the last interval."""
         counted = [(w.count, name) for name, w in self.windows.items() if w.count > 0]
         if not counted:
             return None
@@ -152,12 +154,12 @@ class Process:
         return [o for o in self.objects if o.component == component]
 
     def total(self, component: str, *names: str) -> float | None:
-        """Sum of rates of all objects; None: nobody reports them."""
+        """Return the sum of rates over all objects; None if no object reports them."""
         found = [o.rates[n] for o in self.of(component) for n in names if n in o.rates]
         return sum(found) if found else None
 
     def busy(self) -> tuple[float, float, float] | None:
-        """Shares of its lcores' time: busy, idle, asleep."""
+        """Return the shares of its lcores' time: busy, idle, asleep."""
         lcores = [load(o) for o in self.of("reactor")]
         known = [shares for shares in lcores if shares is not None]
         if not known:
@@ -165,12 +167,12 @@ class Process:
         return tuple(sum(shares[i] for shares in known) / len(known) for i in range(3))
 
     def worst(self, component: str, name: str) -> float | None:
-        """The largest percentile of the last interval."""
+        """Return the largest percentile of the last interval over all objects."""
         found = [getattr(w, name) for o in self.of(component) for w in o.windows.values()]
         return max((v for v in found if v is not None), default=None)
 
     def silent(self) -> str:
-        """Why nothing that it shows is of now, in words; empty: it is."""
+        """Explain why its values are not current; empty: they are."""
         if self.trouble:
             return self.trouble
         if self.hung:
@@ -178,7 +180,7 @@ class Process:
         return ""
 
     def state(self) -> str:
-        """What is wrong, in words; empty: nothing."""
+        """Describe what is wrong with the process; empty: nothing."""
         stalled = max(self.objects, key=Object.stalled_ns, default=None)
         if self.silent() or stalled is None or not stalled.stalled_ns():
             return self.silent()
@@ -186,7 +188,7 @@ class Process:
 
 
 def load(reactor: Object) -> tuple[float, float, float] | None:
-    """Shares of the last interval: busy (housekeeping included), idle, asleep."""
+    """Return shares of the last interval: busy (with housekeeping), idle, asleep."""
     busy = reactor.share("busy_ns")
     if busy is None:
         return None
@@ -195,7 +197,7 @@ def load(reactor: Object) -> tuple[float, float, float] | None:
 
 
 class _Before:
-    """What of an object's last report is needed for the next rates."""
+    """The last report of an object, and what was computed from it."""
 
     def __init__(self) -> None:
         self.time_ns = 0
@@ -212,14 +214,14 @@ class Model:
         self._past: dict[tuple, dict[str, deque]] = {}
 
     def update(self, seen: list[Seen]) -> None:
-        """Take the next snapshots. Processes and objects that are not in them are forgotten."""
+        """Take the next snapshots. Forget processes and objects that are not in them."""
         before, self._before = self._before, {}
         past, self._past = self._past, {}
         self.processes = [self._process(s, before, past) for s in seen]
         self.processes.sort(key=lambda p: p.key)
 
     def components(self) -> list:
-        """Schemas of all that have objects, one for each name, those of leat first."""
+        """Return a schema for each component with objects, leat's own first."""
         found: dict[str, object] = {}
         for o in self.objects():
             found.setdefault(o.component, o.schema)
@@ -295,7 +297,7 @@ class Model:
             last.rates = _rates(o, last.report, seconds)
             last.windows = _windows(o, last.report, seconds)
         elif o.age_ns > HUNG_NS:
-            # It reports no more: the last rates are not those of now.
+            # It has stopped reporting: its last rates are not current.
             last.rates = dict.fromkeys(last.rates, 0.0)
             last.windows = {}
         for name, rate in last.rates.items():
@@ -308,7 +310,7 @@ class Model:
 
     @staticmethod
     def _totals(process: Process) -> None:
-        """What the overview draws of a process over time."""
+        """Append to the histories that the overview draws of a process."""
         busy = process.busy()
         values = {
             "ops": process.total("endpoint", "returned"),
@@ -323,7 +325,7 @@ def _rates(o: Object, last: dict, seconds: float) -> dict[str, float]:
     rates = {}
     for report in of_kind(o.schema, "counter"):
         new, old = o.report.get(report.name), last.get(report.name)
-        # A counter that went back began again.
+        # A counter that decreased began anew: it has no rate now.
         if new is not None and old is not None and new >= old:
             rates[report.name] = (new - old) / seconds
     return rates
@@ -346,7 +348,7 @@ def _windows(o: Object, last: dict, seconds: float) -> dict[str, Window]:
 
 
 def natural(text: str) -> list:
-    """For sorting: lcore2 before lcore10."""
+    """Return a sort key that orders lcore2 before lcore10."""
     parts: list = []
     digits = ""
     for char in text + "\0":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Questions to the descriptions of components (leat_tune.Schema)."""
+"""Helpers for descriptions of components (leat_tune.Schema)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from leat_tune import Schema
 
-# Tabs and boxes in this order; an application's own components follow.
+# The order of tabs and boxes; components of applications follow.
 _ORDER = ("reactor", "endpoint", "rpc", "msg", "stream", "task", "perf", "rpc_bench", "memory", "log")
 
 
 def order(component: str) -> tuple[int, str]:
-    """To sort components by."""
+    """Return the sort key of a component."""
     place = _ORDER.index(component) if component in _ORDER else len(_ORDER)
     return place, component
 
@@ -23,7 +23,7 @@ def of_kind(schema: Schema, kind: str) -> list:
 
 
 def together(schema: Schema, setting: str) -> list[str]:
-    """The settings that a change of this one has to name."""
+    """Return the settings that a change of this one must include."""
     for group in schema.groups.values():
         if setting in group.settings:
             return list(group.settings)
@@ -31,7 +31,7 @@ def together(schema: Schema, setting: str) -> list[str]:
 
 
 def rule_of(schema: Schema, setting: str) -> str:
-    """What has to hold between the settings of a group; empty: nothing."""
+    """Return the rule between the settings of a setting's group; empty: none."""
     for group in schema.groups.values():
         if setting in group.settings:
             return group.rule or ""
@@ -39,7 +39,7 @@ def rule_of(schema: Schema, setting: str) -> str:
 
 
 def allowed(setting) -> str:
-    """What a setting takes, in words."""
+    """Describe the values that a setting accepts."""
     if setting.type == "bool":
         return "true or false"
     if setting.type == "enum":
@@ -52,7 +52,7 @@ def allowed(setting) -> str:
 
 
 def choices(setting) -> list[str]:
-    """What the arrow keys go through; empty: it is typed."""
+    """Return the values to choose from with the arrow keys; empty: the value is typed."""
     if setting.type == "bool":
         return ["true", "false"]
     return list(setting.values) if setting.type == "enum" else []

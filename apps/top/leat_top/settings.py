@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Settings as rows of tables."""
+"""Settings as rows of a table."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SettingRow:
         return self.setting.format(self.setting.default)
 
     def holder(self) -> str | None:
-        """Who has a lease of it."""
+        """Return the holder of its lease, or None."""
         for lease in self.process.leases:
             if lease.id == self.object.id and self.setting.name in lease.settings:
                 return lease.who
@@ -63,7 +63,7 @@ def _value_column() -> Column:
 
 
 def setting_columns(short: bool = False) -> list[Column]:
-    """short: of one object."""
+    """Return the columns of settings; short: all are of the same object."""
     name = words("name", "SETTING", 18, lambda r: r.setting.name, role="name", keep=99, grow=1)
     if not short:
         name = words("name", "SETTING", 26, lambda r: r.name, role="name", keep=99, grow=2)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Finds processes, keeps them open, and takes their snapshots."""
+"""Find processes, keep them open, and take their snapshots."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .model import HUNG_NS, Seen
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which processes."""
+    """Which processes to show."""
 
     dir: str | None = None
     pids: frozenset[int] = frozenset()
@@ -39,18 +39,18 @@ class _Open:
 
 @dataclass
 class Source:
-    """Of one thread, but for outcomes(), which are put in by the threads of links."""
+    """The processes. For one thread; only outcomes are added by the threads of links."""
 
     wanted: Wanted
-    notify: Callable[[], None] = lambda: None  # an outcome is there; called on any thread
+    notify: Callable[[], None] = lambda: None  # called, on any thread, when there is an outcome
     interval: float = 1.0
-    problems: list[str] = field(default_factory=list)  # of the last look at the directory
+    problems: list[str] = field(default_factory=list)  # errors of the last scan of the directory
     _looked: bool = False
     _open: dict[tuple, _Open] = field(default_factory=dict)
     _outcomes: queue.SimpleQueue = field(default_factory=queue.SimpleQueue)
 
     def read(self) -> list[Seen]:
-        """What is there now. leat_tune.DirError: the directory is not to be trusted."""
+        """Return the current processes; raise leat_tune.DirError if the directory is unsafe."""
         self._look()
         return [self._see(key, one) for key, one in self._open.items()]
 
@@ -61,7 +61,7 @@ class Source:
                 one.link.watch(self._update())
 
     def change(self, change: Change) -> str:
-        """Ask for it; its Outcome comes. Return why that can't be done, or an empty text."""
+        """Ask a process for a change; an Outcome follows. Return an error, or an empty text."""
         one = self._open.get(change.key[:2])
         if one is None:
             return "its process has ended"
@@ -79,7 +79,7 @@ class Source:
                 return found
 
     def settle(self, timeout: float) -> None:
-        """Wait until the processes know what we want of them, or don't answer."""
+        """Wait until all processes have answered the first request, or the time-out."""
         end = time.monotonic() + timeout
         for one in self._open.values():
             if one.link is not None:
@@ -90,23 +90,23 @@ class Source:
             one.process.close()
             if one.link is not None:
                 one.link.close()
-        # Those that answer end their sessions in order, so that nobody logs a lost one.
+        # Wait briefly for sessions to end in order; otherwise processes log a lost session.
         for one in self._open.values():
             if one.link is not None:
                 one.link.close(0.2)
         self._open.clear()
 
     def _update(self) -> float:
-        """How often processes are to report: oftener than we look, so that what we see is fresh."""
+        """Return the interval of updates, shorter than that of reads, so that values are fresh."""
         return max(min(self.interval / 2, 0.1), 0.005)
 
     def _look(self) -> None:
-        # New ones once more: the thread of each gets a leat_tune.Process of its own.
+        # Scan again for new processes: the thread of each needs its own leat_tune.Process.
         if self._scan():
             self._scan()
 
     def _scan(self) -> bool:
-        """Take what is in the directory. True: there are new ones."""
+        """Scan the directory. Return whether there are new processes."""
         try:
             found, problems = leat_tune.scan(self.wanted.dir)
         except leat_tune.DirError:

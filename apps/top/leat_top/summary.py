@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What matters of any object, in one line: "1.20M calls/s, 48 sessions"."""
+"""Summarise an object in one line: "1.20M calls/s, 48 sessions"."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .model import Object
 from .schema import of_kind, order
 from .table import Column
 
-# Of components that are leat's own: measurements, and what they are called here.
+# For leat's own components: measurements, and their labels.
 _LINES: dict[str, tuple[tuple[str, str], ...]] = {
     "rpc": (("handled", "handled/s"), ("done", "done/s"), ("sessions", "sessions")),
     "msg": (("sent", "sent/s"), ("received", "received/s"), ("conns", "connections")),
@@ -23,7 +23,7 @@ _MOST = 4
 
 
 def facts(o: Object) -> list[tuple[str, str]]:
-    """Numbers, and what they are of."""
+    """Return numbers with their labels."""
     if not o.schema.reports:
         return [(str(len(o.settings)), "setting" if len(o.settings) == 1 else "settings")]
     known = _LINES.get(o.component)
@@ -34,7 +34,7 @@ def facts(o: Object) -> list[tuple[str, str]]:
         rated = name in o.rates
         value = o.rates[name] if rated else o.number(name)
         report = o.schema.reports.get(name)
-        # A counter without a rate yet is not shown as what it came to in all.
+        # While a counter has no rate yet, don't show its total instead.
         if report is None or (report.kind == "counter" and not rated):
             continue
         found.append((si(value), label))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tables: columns that fit into the width, sorted, filtered, with a cursor that stays on its row."""
+"""Tables: sorted and filtered rows, columns that fit the width, a cursor that follows its row."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from dataclasses import dataclass
 from .format import Glyphs, Parts, fit, width_of
 from .grid import Grid, Rect
 
-# What a column draws: text and role, or several of them for a bar.
+# A drawn cell: text and role, or several parts for a bar.
 Cell = tuple[str, str] | Parts
 
-# Columns that stay in a line of which something is wrong.
+# Columns that are shown of a row with trouble; its message has the rest of the line.
 _NAMES = ("pid", "name", "program", "up")
 
 
 @dataclass(frozen=True)
 class Column:
-    name: str  # as --sort takes it
+    name: str  # for --sort
     title: str
     width: int
-    value: Callable  # of a row, to sort by; None sorts last
+    value: Callable  # (row) -> value to sort by; None sorts last
     draw: Callable  # (row, width, glyphs) -> Cell
     right: bool = True
-    grow: int = 0  # its part of the width that is left over
-    keep: int = 5  # in a narrow terminal columns with the lowest go first
-    most_first: bool = True  # how it is sorted when it is chosen
+    grow: int = 0  # its share of the spare width
+    keep: int = 5  # in a narrow terminal columns with the lowest are dropped first
+    most_first: bool = True  # default order: largest first
 
 
 class Table:
-    """The state of a table: what it is sorted by, what is filtered, where the cursor is."""
+    """The state of a table: its sort column, its filter, its cursor."""
 
     def __init__(self, columns: list[Column], sort: str | None = None, reverse: bool = False) -> None:
         self.columns = columns
@@ -38,9 +38,9 @@ class Table:
         self.reverse = reverse
         self.filter = ""
         self.cursor = 0
-        self.key = None  # of the row with the cursor
+        self.key = None  # key of the row with the cursor
         self.top = 0
-        self.page = 1  # rows that were drawn last
+        self.page = 1  # rows of the last drawing
 
     def set_columns(self, columns: list[Column]) -> None:
         self.columns = columns
@@ -48,13 +48,13 @@ class Table:
             self.sort = columns[0].name
 
     def choose(self, step: int) -> None:
-        """Sort by the next column, or the one before."""
+        """Sort by the next column (step 1) or the previous one (-1)."""
         names = [c.name for c in self.columns]
         self.sort = names[(names.index(self.sort) + step) % len(names)]
         self.reverse = False
 
     def arrange(self, rows: list, text_of: Callable) -> list:
-        """Those that the filter lets through, sorted. text_of: what of a row the filter looks at."""
+        """Return the rows whose text_of(row) matches the filter, sorted."""
         wanted = self.filter.casefold()
         if wanted:
             rows = [r for r in rows if wanted in text_of(r).casefold()]
@@ -64,7 +64,9 @@ class Table:
         return known + [r for r in rows if column.value(r) is None]
 
     def place(self, rows: list, key_of: Callable):
-        """The row with the cursor, which goes along with it; None: there is no row."""
+        """Move the cursor to its row, which may have moved. Return the row, or None without
+        rows.
+        """
         if not rows:
             self.cursor = self.top = 0
             return None
@@ -83,11 +85,11 @@ class Table:
             self.key = key_of(rows[self.cursor])
 
     def fitting(self, width: int) -> list[tuple[Column, int]]:
-        """Columns that have room, with their widths."""
+        """Return the columns that fit, with their widths."""
         shown = list(self.columns)
         while len(shown) > 1 and sum(c.width + 1 for c in shown) - 1 > width:
             least = min(c.keep for c in shown)
-            # Of those that matter least the rightmost goes.
+            # Drop the rightmost of the least important columns.
             shown.remove([c for c in shown if c.keep == least][-1])
         left = max(width - sum(c.width + 1 for c in shown) + 1, 0)
         parts = sum(c.grow for c in shown)
@@ -110,10 +112,10 @@ class Table:
         trouble_of: Callable | None = None,
         empty: str = "none",
     ) -> None:
-        """Rows as arrange() gave them.
+        """Draw rows that arrange() returned.
 
-        role_of: a role for the whole line, or None. trouble_of: what is wrong with it, which stands where its
-        numbers would; or an empty text.
+        role_of(row) returns a role for the whole line, or None. trouble_of(row) describes what is
+        wrong with the row, which is shown in place of its numbers, or returns an empty text.
         """
         if rect.height < 1 or rect.width < 1:
             return

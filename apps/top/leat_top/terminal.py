@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The terminal, by curses: keys in, grids out; as it was before when the program ends, however it does."""
+"""The terminal, by curses: reads keys, shows grids, and is restored however the program ends."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _CHARS = {
     "\x05": "end",
     "\x0c": "redraw",
 }
-_ESCAPE_MS = 25  # a terminal sends the rest of a key's sequence sooner
+_ESCAPE_MS = 25  # longest wait for the rest of an escape sequence
 
 
 class Terminal:
-    """with Terminal(...) as terminal: the screen is ours in between."""
+    """The terminal. Within its with block curses controls the screen."""
 
     def __init__(self, colors: str, utf8: bool) -> None:
         """colors: never, auto, always."""
@@ -67,7 +67,7 @@ class Terminal:
         try:
             curses.curs_set(0)
         except curses.error:
-            pass  # a terminal that always shows its cursor
+            pass  # the terminal can't hide its cursor
         colors = 0
         if self._colors != "never" and curses.has_colors():
             curses.start_color()
@@ -75,12 +75,12 @@ class Terminal:
                 curses.use_default_colors()
                 colors = curses.COLORS
             except curses.error:
-                pass  # without its own background nothing fits
+                pass  # without the default background the colours don't fit
         self._theme = Theme(colors)
 
     def __exit__(self, kind, value, trace) -> None:
         if not curses.tigetstr("rmcup"):
-            # There is no other screen to go back to; the next prompt is not to stand in this one.
+            # No alternate screen: clear this one, so that the prompt does not stand in it.
             self._screen.erase()
             self._screen.refresh()
         self._screen.keypad(False)
@@ -89,11 +89,11 @@ class Terminal:
         curses.endwin()
 
     def size(self) -> tuple[int, int]:
-        """Lines and columns, as curses has them."""
+        """Return lines and columns, as curses knows them."""
         return self._screen.getmaxyx()
 
     def resized(self) -> None:
-        """The size of the terminal has changed."""
+        """Tell curses that the size of the terminal has changed."""
         try:
             columns, lines = os.get_terminal_size(0)
         except OSError:
@@ -102,7 +102,7 @@ class Terminal:
             curses.resizeterm(lines, columns)
 
     def keys(self) -> list[str]:
-        """All that were pressed."""
+        """Return all keys pressed since the last call."""
         found = []
         while True:
             try:
@@ -127,6 +127,6 @@ class Terminal:
                 try:
                     screen.addstr(y, x, text, self._theme.attribute(style))
                 except curses.error:
-                    pass  # behind the last character of the screen the cursor has no place
+                    pass  # curses can't move the cursor beyond the last cell
         screen.noutrefresh()
         curses.doupdate()

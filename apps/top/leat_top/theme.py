@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What roles look like: 256 colours, 16 (or 8), or none.
+"""The styles of roles: with 256 colours, with 16 or 8, or without colours.
 
-Colour never tells anything alone: bars have different characters, and states are words.
+No information is in colours alone: bars have different characters, and states are words.
 """
 
 from __future__ import annotations
 
 import curses
 
-# role: (colour of 256, colour of 16, attribute). -1: the terminal's own.
+# By role: colour of 256, colour of 16, attribute. -1: the terminal's default.
 _ROLES: dict[str, tuple[int, int, int]] = {
     "text": (-1, -1, 0),
     "strong": (255, 15, curses.A_BOLD),
@@ -48,7 +48,7 @@ _ROLES: dict[str, tuple[int, int, int]] = {
 _SELECTED_256 = 236
 _SELECTED_16 = 0
 
-# Without colours: what has to stand out nevertheless.
+# Attributes without colours.
 _MONO = {
     "strong": curses.A_BOLD,
     "title": curses.A_BOLD,
@@ -60,7 +60,7 @@ _MONO = {
 
 
 class Theme:
-    """Attributes of curses by role. colors: of the terminal; 0: none are to be used."""
+    """Attributes of curses by role. colors: the terminal's; 0: use none."""
 
     def __init__(self, colors: int) -> None:
         self._colors = colors
@@ -80,7 +80,7 @@ class Theme:
         if self._colors >= 256:
             return self._pair(many, _SELECTED_256 if selected else -1) | attribute
         if selected:
-            # With few colours no background suits all: the line is shown in reverse.
+            # With few colours no background suits all roles: use reverse video.
             return self._pair(-1, -1) | curses.A_REVERSE | attribute
         if few >= self._colors:
             bright = few - 8
@@ -102,6 +102,6 @@ class Theme:
 
 
 def color_of(role: str) -> tuple[int, int]:
-    """Of 256 colours (-1: the terminal's own), and the attribute."""
+    """Return the colour of 256 (-1: the terminal's default) and the attribute of a role."""
     color, _, attribute = _ROLES[role]
     return color, attribute

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Waiting that signals and other threads end."""
+"""A wait that signals and other threads can end."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _STOP = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Wake:
-    """Handlers of signals, and a pipe that they and other threads write to."""
+    """Signal handlers, and a pipe that they and other threads write to."""
 
     def __init__(self) -> None:
-        self.stop = 0  # the signal that is to end the program
+        self.stop = 0  # the signal that ends the program
         self.resized = False
         self._read, self._write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._before: dict = {}
@@ -39,23 +39,23 @@ class Wake:
         self.resized = True
 
     def notify(self) -> None:
-        """On any thread."""
+        """End the wait, from any thread."""
         try:
             os.write(self._write, b"\0")
         except BlockingIOError:
-            pass  # it is full of others that say the same
+            pass  # the pipe is full of earlier notifications
 
     def wait(self, until: float, terminal: bool = False) -> bool:
-        """Until this time (time.monotonic()), something to do, or, with terminal, a key.
+        """Wait until this time (time.monotonic()), a notification, or, with terminal, a key.
 
-        False: the terminal is gone.
+        Return False when the terminal has been closed.
         """
         poll = select.poll()
         poll.register(self._read, select.POLLIN)
         if terminal:
             poll.register(0, select.POLLIN)
         left = max(until - time.monotonic(), 0.0)
-        # Rounded up: else the last millisecond is spent in calls.
+        # Round up: otherwise the last millisecond is spent in repeated calls.
         events = dict(poll.poll(int(left * 1000) + 1 if left else 0))
         if self._read in events:
             try:
@@ -65,7 +65,9 @@ class Wake:
         return not events.get(0, 0) & (select.POLLHUP | select.POLLERR | select.POLLNVAL)
 
     def end(self) -> int:
-        """The program's exit code. Of SIGTERM and SIGHUP it dies, as the one who sent it expects."""
+        """Return the exit code. After SIGTERM or SIGHUP end by that signal, as its sender
+        expects.
+        """
         if self.stop == signal.SIGINT:
             return 130
         if self.stop:

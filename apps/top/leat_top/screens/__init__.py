@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Screens: what is drawn between the tabs and the line of keys."""
+"""Screens, which are drawn between the tabs and the line of keys."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What screens are made of: boxes with tables, of which one has the focus."""
+"""Base of screens: boxes with tables, one of which has the focus."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..app import App
 
 Hints = list[tuple[str, str]]
-_MIN_HEIGHT = 4  # of a box with a line
+_MIN_HEIGHT = 4  # of a box with one row
 
 
 @dataclass
@@ -24,34 +24,34 @@ class Box:
 
     title: str
     table: Table
-    rows: Callable[[], list]  # all that there are
+    rows: Callable[[], list]  # all rows
     key_of: Callable
     text_of: Callable
     role_of: Callable | None = None
     trouble_of: Callable | None = None
-    enter: Callable | None = None  # of the row with the cursor
+    enter: Callable | None = None  # Enter: called with the row under the cursor
     empty: str = "none"
-    weight: int = 1  # the box with most has the lines that nobody needs
+    weight: int = 1  # the box with the largest gets the spare lines
 
     @classmethod
     def of(cls, title: str, columns: list[Column], sort: str | None = None, **more) -> Box:
         return cls(title, Table(columns, sort), **more)
 
     def arrange(self) -> list:
-        """Filtered and sorted; those of which something is wrong first."""
+        """Return the filtered and sorted rows, those with trouble first."""
         rows = self.table.arrange(self.rows(), self.text_of)
         if self.role_of is not None:
             rows.sort(key=lambda row: self.role_of(row) != "bad")
         return rows
 
     def current(self):
-        """The row with the cursor."""
+        """Return the row with the cursor."""
         return self.table.place(self.arrange(), self.key_of)
 
     def draw(self, grid: Grid, rect: Rect, app: App, focus: bool) -> None:
         rows = self.arrange()
         if rect.height < _MIN_HEIGHT:
-            # There is no room for a frame.
+            # No room for a frame: draw the table alone.
             self._draw_table(grid, rect, rows, app, focus)
             return
         title: Parts = [(self.title, "title")]
@@ -85,7 +85,7 @@ class Box:
 
 
 class View:
-    """A screen. Its boxes lie below one another, unless it draws them otherwise."""
+    """A screen. Its boxes are stacked, unless it draws them differently."""
 
     title = ""
 
@@ -102,22 +102,22 @@ class View:
         return self.boxes[self.focus]
 
     def refresh(self) -> None:
-        """The model has changed."""
+        """Called when the model has changed."""
 
     def alive(self) -> bool:
-        """False: what it shows is gone."""
+        """Whether what it shows still exists."""
         return True
 
     def draw(self, grid: Grid, rect: Rect) -> None:
         self.stack(grid, rect, self.boxes)
 
     def stack(self, grid: Grid, rect: Rect, boxes: list[Box]) -> None:
-        """Boxes below one another, each as high as its rows need and the room allows."""
+        """Stack boxes, each as high as its rows need and the room allows."""
         if not boxes or rect.height < 1:
             return
         focused = self.box
         if focused in boxes and rect.height < _MIN_HEIGHT * len(boxes):
-            # Too small for all: the one with the focus has the room.
+            # Too small for all boxes: draw the focused one alone.
             boxes = [focused]
         y = rect.y
         for box, height in zip(boxes, heights(boxes, rect.height, focused)):
@@ -129,7 +129,7 @@ class View:
         return []
 
     def key(self, key: str) -> bool:
-        """True: it was for this screen."""
+        """Handle a key. Return whether the screen used it."""
         box = self.box
         if box is None:
             return False
@@ -162,12 +162,12 @@ class View:
 
 
 def needed(boxes: list[Box]) -> int:
-    """Lines of boxes with all of their rows."""
+    """Return the lines that boxes need for all of their rows."""
     return sum(max(len(box.rows()) + 3, _MIN_HEIGHT) for box in boxes)
 
 
 def heights(boxes: list[Box], room: int, focused: Box | None) -> list[int]:
-    """Of boxes: a line of each, then all that the one with the focus needs, then the others in turn."""
+    """Return the heights of boxes: one row each, then the focused box's rows, then the others'."""
     given = [_MIN_HEIGHT] * len(boxes)
     left = room - sum(given)
     for i in sorted(range(len(boxes)), key=lambda i: boxes[i] is not focused):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""All objects of a component, with the columns that suit it."""
+"""The screen of a component: a table of all its objects."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""An object: its measurements, latencies, settings, and rows such as pollers and peers."""
+"""The screen of an object: measurements, latencies, settings, and rows such as peers."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ class Detail(View):
         self.stack(grid, Rect(rect.y, rect.x + half, rect.height, rect.width - half), right)
 
     def _head(self, grid: Grid, rect: Rect) -> int:
-        """Two lines: what it is, and how it is."""
+        """Draw the object's name and its state. Return the number of lines used."""
         o = self.object
         app = self.app
         x = grid.put(rect.y, rect.x + 1, o.path, "strong")
@@ -230,7 +230,7 @@ class Detail(View):
 
 
 def _order_column() -> Column:
-    """As described: a column without a width of its own is not to be seen, but sorted by."""
+    """Return an invisible column that sorts measurements in the order of their description."""
 
     def value(m: _Measured) -> int:
         return list(m.object.schema.reports).index(m.name)

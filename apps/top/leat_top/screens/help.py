@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Keys, and what the signs mean."""
+"""The help screen: keys, and the meaning of signs."""
 
 from __future__ import annotations
 

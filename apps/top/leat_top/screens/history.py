@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Who changed which setting, when, and why."""
+"""The history screen: changes of settings, with time, author and reason."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Row:
         try:
             return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.change.real_ns / 1e9))
         except (OverflowError, ValueError, OSError):
-            return "-"  # no time that there is
+            return "-"  # not a valid time
 
     def setting(self) -> str:
         return clean(f"{self.change.object}.{self.change.name}")

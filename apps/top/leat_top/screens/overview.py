@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The overview: load of all, processes, lcores, endpoints, and one line for each object besides.
+"""The overview: total load, processes, lcores, endpoints, and a line for each other object.
 
-With a process it is the screen of that process alone.
+Given a process, it is the screen of that process.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 _GRAPH_HEIGHT = 7
 _GRAPH_MOST = 13
-_BUSY_HEIGHT = 22  # below it there is no room for graphs
-_HIGH = 36  # there always is
+_BUSY_HEIGHT = 22  # lines of the screen below which graphs have no room
+_HIGH = 36  # lines from which they always have
 
 
 def role_of(o: Object) -> str | None:
@@ -111,7 +111,7 @@ class Overview(View):
         self.stack(grid, rect, self.boxes)
 
     def _graphs_fit(self, rect: Rect) -> bool:
-        """Tables have the room first, but for what is endless."""
+        """Whether graphs fit beside all tables, except the table of other objects."""
         if rect.height < _BUSY_HEIGHT or rect.width < 60 or not self.shown():
             return False
         tables = needed([b for b in self.boxes if b is not self._others])
@@ -147,7 +147,7 @@ class Overview(View):
 
 
 def together(pasts: list, mean: bool) -> list[float | None]:
-    """Sum, or mean, of several pasts that end now."""
+    """Return the sum, or mean, of several histories that end now."""
     length = max((len(p) for p in pasts), default=0)
     columns: list[float | None] = []
     for i in range(length, 0, -1):

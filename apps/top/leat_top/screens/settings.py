@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""All settings of all objects."""
+"""The settings screen: all settings of all objects."""
 
 from __future__ import annotations
 
