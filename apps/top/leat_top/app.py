@@ -127,7 +127,9 @@ class App:
     def _tab(self, name: str) -> View:
         view = self._tabs.get(name)
         if view is None or not view.alive():
-            made = {"overview": Overview, "settings": SettingsView, "history": HistoryView}.get(name)
+            made = {"overview": Overview, "settings": SettingsView, "history": HistoryView}.get(
+                name
+            )
             view = made(self) if made else ComponentView(self, name)
             self._tabs[name] = view
             if self._sort is not None:
@@ -259,7 +261,9 @@ class App:
         tabs = self.tabs()
         current = self._current_tab()
         # If the tabs do not all fit, scroll so that the current one does.
-        labels = [f"{(i + 1) % 10}{' ' + name}" if i < 10 else f"  {name}" for i, name in enumerate(tabs)]
+        labels = [
+            f"{(i + 1) % 10}{' ' + name}" if i < 10 else f"  {name}" for i, name in enumerate(tabs)
+        ]
         first = 0
         at = tabs.index(current) if current in tabs else 0
         while first < at and sum(len(text) + 3 for text in labels[first : at + 1]) > grid.width:
@@ -285,7 +289,12 @@ class App:
         if self._message is not None and time.monotonic() > self._message.until:
             self._message = None
         if self._message is not None:
-            grid.put(y, 1, fit(self._message.text, grid.width - 2, cut=self.glyphs.cut), self._message.role)
+            grid.put(
+                y,
+                1,
+                fit(self._message.text, grid.width - 2, cut=self.glyphs.cut),
+                self._message.role,
+            )
             return
         view = self.view
         hints = [("q", "quit"), ("?", "help"), *view.hints()]

@@ -170,7 +170,9 @@ def text_page(model: Model, source: Source, options: BatchOptions, glyphs: Glyph
     return page + "\n"
 
 
-def _table(columns, sort: str, rows: list, text, options: BatchOptions, glyphs: Glyphs, trouble) -> str:
+def _table(
+    columns, sort: str, rows: list, text, options: BatchOptions, glyphs: Glyphs, trouble
+) -> str:
     table = Table(columns, sort)
     if options.sort is not None and any(c.name == options.sort for c in columns):
         table.sort, table.reverse = options.sort, options.reverse

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Columns of tables: constructors of columns, and the columns of any component by its
-description.
-"""
+"""Columns of tables: their constructors, and the columns of components leat-top does not know."""
 
 from __future__ import annotations
 
@@ -163,7 +161,9 @@ def _plain(report) -> Column:
 
     def draw(o: Object, width: int, glyphs: Glyphs) -> Cell:
         value = o.value(name)
-        text = with_unit(value, report.unit if report.unit in TIME_UNITS else None, micro=glyphs.micro)
+        text = with_unit(
+            value, report.unit if report.unit in TIME_UNITS else None, micro=glyphs.micro
+        )
         return text, "text" if value else "faint"
 
     def value(o: Object):

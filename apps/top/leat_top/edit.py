@@ -112,15 +112,15 @@ class Edit:
         return not self.refused
 
     def draw(self, grid: Grid, area: Rect, glyphs: Glyphs) -> None:
-        """Draw at the lower edge of the area. If space is short, the field with the cursor is
-        shown.
-        """
+        """Draw at the lower edge of the area; without much room, the field with the cursor."""
         below = self._below(glyphs)
         frame = 2 if area.height >= 4 else 0
         lines = min(len(self.fields) + len(below), max(area.height - frame, 0))
         width = min(max(area.width - 4, min(area.width, 20)), 96)
         height = lines + frame
-        rect = Rect(area.y + area.height - height, area.x + (area.width - width) // 2, height, width)
+        rect = Rect(
+            area.y + area.height - height, area.x + (area.width - width) // 2, height, width
+        )
         grid.fill(rect)
         inner = rect
         if frame:
@@ -133,7 +133,9 @@ class Edit:
         name_width = max(len(f.name) for f in self.fields) + 1
         y = inner.y
         for i, field in enumerate(self.fields[first : first + shown], first):
-            self._field(grid, Rect(y, inner.x, 1, inner.width), field, i == self.at, name_width, glyphs)
+            self._field(
+                grid, Rect(y, inner.x, 1, inner.width), field, i == self.at, name_width, glyphs
+            )
             y += 1
         for text, role in below[: max(lines - shown, 0)]:
             grid.put(y, inner.x + 1, fit(text, max(inner.width - 2, 0), cut=glyphs.cut), role)
@@ -153,12 +155,17 @@ class Edit:
         return lines
 
     def _frame(self, grid: Grid, rect: Rect, glyphs: Glyphs) -> None:
-        title: Parts = [(f"Change {self.object.path}", "title"), (f"  {self.object.process.pid}", "note")]
+        title: Parts = [
+            (f"Change {self.object.path}", "title"),
+            (f"  {self.object.process.pid}", "note"),
+        ]
         note = {"now": "takes effect now", "next": "takes effect with what is made next"}
         grid.box(rect, title, glyphs.box, focus=True, note=note.get(self.when, ""))
 
     @staticmethod
-    def _field(grid: Grid, line: Rect, field: Field, here: bool, name_width: int, glyphs: Glyphs) -> None:
+    def _field(
+        grid: Grid, line: Rect, field: Field, here: bool, name_width: int, glyphs: Glyphs
+    ) -> None:
         x = grid.put(line.y, line.x, fit(" " + field.name, min(name_width + 2, line.width)),
                      "name" if here else "dim", here)
         end = line.x + line.width

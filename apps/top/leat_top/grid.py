@@ -66,7 +66,9 @@ class Grid:
         for y in range(rect.y, rect.y + rect.height):
             self.put(y, rect.x, " " * rect.width, role, selected)
 
-    def box(self, rect: Rect, title: Parts, glyph: str, *, focus: bool = False, note: str = "") -> None:
+    def box(
+        self, rect: Rect, title: Parts, glyph: str, *, focus: bool = False, note: str = ""
+    ) -> None:
         """Draw a frame with a title, and a note to its right, in the upper edge."""
         if rect.height < 2 or rect.width < 4:
             return

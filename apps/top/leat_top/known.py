@@ -150,7 +150,14 @@ def rpc_columns() -> list[Column]:
         rate("packets_sent", "PACKETS/s", width=9, keep=5),
         amount("batch", "PER PKT", _per("items_sent", "packets_sent"), width=7, keep=6),
         gauge("sessions", "SESSIONS", width=8, keep=7),
-        alarm("retransmissions", "RESENT/s", lambda o: o.rate("retransmissions"), role="warn", width=8, keep=6),
+        alarm(
+            "retransmissions",
+            "RESENT/s",
+            lambda o: o.rate("retransmissions"),
+            role="warn",
+            width=8,
+            keep=6,
+        ),
         alarm("expired", "EXPIRED/s", lambda o: o.rate("expired"), role="warn", width=9, keep=5),
         trend("trend", "TREND", _past("handled", "done"), grow=3, keep=4),
     ]

@@ -51,7 +51,8 @@ def _positive(text: str) -> int:
 def parser(version: str) -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(
         prog="leat-top",
-        description="View of every leat process of this user: lcores, endpoints, latencies, settings.",
+        description="View of every leat process of this user: lcores, endpoints, latencies, "
+        "settings.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -67,14 +68,21 @@ def parser(version: str) -> argparse.ArgumentParser:
     which.add_argument("--tune-dir", metavar="DIR", help="where they are found")
     how = p.add_argument_group("what is shown")
     how.add_argument(
-        "-d", "--interval", type=_seconds, default=1.0, metavar="SECONDS", help="time between two looks (1)"
+        "-d",
+        "--interval",
+        type=_seconds,
+        default=1.0,
+        metavar="SECONDS",
+        help="time between two looks (1)",
     )
     how.add_argument(
         "--sort", choices=sortable(), metavar="COLUMN",
         help=f"sort tables that have it by it: {', '.join(sortable())}",
     )
     how.add_argument("--reverse", action="store_true", help="the other way round; with --sort")
-    how.add_argument("--filter", default="", metavar="TEXT", help="only rows with this text; with --batch")
+    how.add_argument(
+        "--filter", default="", metavar="TEXT", help="only rows with this text; with --batch"
+    )
     how.add_argument(
         "--color", choices=("never", "auto", "always"), default="auto",
         help="auto: on a terminal that has colours",
@@ -82,9 +90,13 @@ def parser(version: str) -> argparse.ArgumentParser:
     how.add_argument("--ascii", action="store_true", help="no characters but those of ASCII")
     out = p.add_argument_group("without a terminal")
     mode = out.add_mutually_exclusive_group()
-    mode.add_argument("--batch", action="store_true", help="tables on standard output, for each interval")
     mode.add_argument(
-        "--json", action="store_true", help="a JSON document, in a line of its own, for each interval"
+        "--batch", action="store_true", help="tables on standard output, for each interval"
+    )
+    mode.add_argument(
+        "--json",
+        action="store_true",
+        help="a JSON document, in a line of its own, for each interval",
     )
     out.add_argument(
         "-n", "--count", type=_positive, metavar="N", help="so many, then end; with --batch, --json"

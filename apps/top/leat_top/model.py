@@ -94,8 +94,9 @@ class Object:
         return self.report.get(name)
 
     def number(self, name: str) -> float | None:
-        """Return a measurement if it is a number: an application's component may have leat's
-        names.
+        """Return a measurement if it is a number.
+
+        An application's component may have a name of leat's, and other types of measurements.
         """
         value = self.report.get(name)
         return value if isinstance(value, (int, float)) else None

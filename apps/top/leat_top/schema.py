@@ -9,7 +9,18 @@ if TYPE_CHECKING:
     from leat_tune import Schema
 
 # The order of tabs and boxes; components of applications follow.
-_ORDER = ("reactor", "endpoint", "rpc", "msg", "stream", "task", "perf", "rpc_bench", "memory", "log")
+_ORDER = (
+    "reactor",
+    "endpoint",
+    "rpc",
+    "msg",
+    "stream",
+    "task",
+    "perf",
+    "rpc_bench",
+    "memory",
+    "log",
+)
 
 
 def order(component: str) -> tuple[int, str]:

@@ -43,7 +43,10 @@ class SettingRow:
         return None
 
     def text(self) -> str:
-        return f"{self.name} {self.value()} {self.process.program} {self.process.pid} {self.setting.help}"
+        return (
+            f"{self.name} {self.value()} {self.process.program} {self.process.pid} "
+            f"{self.setting.help}"
+        )
 
 
 def settings_of(objects: list[Object]) -> list[SettingRow]:

@@ -152,4 +152,6 @@ class Source:
             hung = snapshot.time_ns - snapshot.heartbeat_ns > HUNG_NS
         except (OSError, ValueError) as e:
             trouble = str(e)
-        return Seen(process.pid, process.program, process.instance, process.start, hung, snapshot, trouble)
+        return Seen(
+            process.pid, process.program, process.instance, process.start, hung, snapshot, trouble
+        )

@@ -32,7 +32,9 @@ class Column:
 class Table:
     """The state of a table: its sort column, its filter, its cursor."""
 
-    def __init__(self, columns: list[Column], sort: str | None = None, reverse: bool = False) -> None:
+    def __init__(
+        self, columns: list[Column], sort: str | None = None, reverse: bool = False
+    ) -> None:
         self.columns = columns
         self.sort = sort if any(c.name == sort for c in columns) else columns[0].name
         self.reverse = reverse
@@ -64,9 +66,7 @@ class Table:
         return known + [r for r in rows if column.value(r) is None]
 
     def place(self, rows: list, key_of: Callable):
-        """Move the cursor to its row, which may have moved. Return the row, or None without
-        rows.
-        """
+        """Move the cursor to its row, which may have moved. Return that row, or None."""
         if not rows:
             self.cursor = self.top = 0
             return None
@@ -141,7 +141,9 @@ class Table:
                 names = [f for f in fitting if f[0].name in _NAMES]
                 x = self._row(grid, y, x, names, row, glyphs, selected, whole)
                 room = max(rect.x + rect.width - x, 0)
-                grid.put(y, x, fit(f"{glyphs.bell} {trouble}", room, cut=glyphs.cut), "bad", selected)
+                grid.put(
+                    y, x, fit(f"{glyphs.bell} {trouble}", room, cut=glyphs.cut), "bad", selected
+                )
             else:
                 self._row(grid, y, x, fitting, row, glyphs, selected, whole)
 

@@ -65,9 +65,7 @@ class Wake:
         return not events.get(0, 0) & (select.POLLHUP | select.POLLERR | select.POLLNVAL)
 
     def end(self) -> int:
-        """Return the exit code. After SIGTERM or SIGHUP end by that signal, as its sender
-        expects.
-        """
+        """Return the exit code. After SIGTERM or SIGHUP end by that signal, as expected."""
         if self.stop == signal.SIGINT:
             return 130
         if self.stop:

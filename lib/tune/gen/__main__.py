@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""leat-tune-gen, from the source tree (python3 lib/tune/gen) and as the archive that is installed."""
+"""Run leat-tune-gen, from the source tree (python3 lib/tune/gen) or as the installed archive."""
 
 import sys
 

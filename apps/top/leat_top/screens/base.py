@@ -56,7 +56,10 @@ class Box:
             return
         title: Parts = [(self.title, "title")]
         if self.table.filter:
-            title += [(f" {len(rows)} of {len(self.rows())} with ", "note"), (self.table.filter, "key")]
+            title += [
+                (f" {len(rows)} of {len(self.rows())} with ", "note"),
+                (self.table.filter, "key"),
+            ]
         else:
             title.append((f" {len(rows)}", "note"))
         note = ""

@@ -58,8 +58,12 @@ def _rate_column() -> Column:
     def draw(m: _Measured, width: int, glyphs: Glyphs) -> Cell:
         if m.report.kind != "counter":
             return "", "text"
-        text = with_unit(m.rate(), m.report.unit if m.report.unit in (*TIME_UNITS, "bytes") else None,
-                         micro=glyphs.micro, rate=True)
+        text = with_unit(
+            m.rate(),
+            m.report.unit if m.report.unit in (*TIME_UNITS, "bytes") else None,
+            micro=glyphs.micro,
+            rate=True,
+        )
         return text, "rate" if m.rate() else "faint"
 
     return Column("rate", "RATE", 9, _Measured.rate, draw, keep=80)
@@ -219,7 +223,9 @@ class Detail(View):
         elif shares is not None:
             width = max(min(rect.width - 44, 60), 8)
             x = grid.parts(line, rect.x + 1, load_bar(*shares, width, app.glyphs))
-            for share, name, role in zip(shares, ("busy", "idle", "asleep"), ("good", "idle", "dim")):
+            for share, name, role in zip(
+                shares, ("busy", "idle", "asleep"), ("good", "idle", "dim")
+            ):
                 text = f"{percent(share)} {name}"
                 x = grid.put(line, x + 2, text, role)
         elif o.report.get("running"):
@@ -235,4 +241,6 @@ def _order_column() -> Column:
     def value(m: _Measured) -> int:
         return list(m.object.schema.reports).index(m.name)
 
-    return Column("order", "", 0, value, lambda m, width, glyphs: ("", "text"), keep=100, most_first=False)
+    return Column(
+        "order", "", 0, value, lambda m, width, glyphs: ("", "text"), keep=100, most_first=False
+    )

@@ -58,7 +58,10 @@ class HelpView(View):
                 grid.put(y, inner.x + 1, text, "title")
             y += 1
         for parts in (
-            [*load_bar(0.4, 0.35, 0.25, 16, glyphs), ("  busy, idle, asleep; empty: not on a CPU", "text")],
+            [
+                *load_bar(0.4, 0.35, 0.25, 16, glyphs),
+                ("  busy, idle, asleep; empty: not on a CPU", "text"),
+            ],
             [("stands still", "bad"), ("      a loop that does not turn, and where it is", "text")],
             [("HELD", "head"), ("              ops done that wait for one posted before", "text")],
             [("p50 p99 p99.9", "head"), ("     of the last interval, post to poll", "text")],

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""
-Makes tables for C, modules for Python and documents of the descriptions of settings.
+"""Generate C tables, Python modules and documents from descriptions of settings.
 
-    source.py     reads a file; finds the line of a mistake
-    model.py      what a description says: components, settings, reports, groups
-    component.py  checks a description and makes a model of it
-    protocol.py   the same for messages of a protocol
-    layout.py     positions in C structures and in messages, hashes
-    emit_*.py     one kind of output each, from a model that is right
+    source.py     reads a file, and finds the line of a mistake
+    model.py      the model of a description: components, settings, reports, groups
+    component.py  checks the description of a component, and builds its model
+    protocol.py   checks the description of a protocol's messages, and builds its model
+    layout.py     offsets in C structures and in messages, hashes
+    emit_*.py     one kind of output each, from a checked model
 """

@@ -14,16 +14,16 @@ from .model import Component, Protocol
 from .source import Mistakes, Source
 
 EPILOG = """
-A description is a TOML file of settings and reports of a component, or of the messages of a protocol
-(only --c-header, --c-source and --python). All mistakes of a file are reported as FILE:LINE: reason.
-Its format is described in the guide, "Descriptions of settings".
+A description is a TOML file of settings and reports of a component, or of the messages of a
+protocol (only --c-header, --c-source and --python). All mistakes of a file are reported as
+FILE:LINE: reason. Its format is described in the guide, "Descriptions of settings".
 
 exit status: 0; 1: a description has mistakes, or a file can't be read or written; 2: wrong usage
 """
 
 Emit = Callable[[list[Component], argparse.Namespace], str]
 
-# option: (help, for several components at once, what makes it)
+# By option: help, whether it takes several components at once, its function.
 OUTPUTS: dict[str, tuple[str, bool, Emit]] = {
     "c-header": ("structures and enums, NAME_tune.h or NAME_protocol.h", False,
                  lambda c, _: emit_c.header(c[0])),

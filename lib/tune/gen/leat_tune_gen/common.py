@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What settings and reports have both."""
+"""Checks that settings and reports have in common."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from . import names
 from .keys import Table
 
 
-# Functions that the classes have that are made for Python, or that these call.
+# Names that the generated Python classes define or call.
 FUNCTIONS = ("pack", "unpack", "mask", "field")
 
 
 def name(t: Table) -> str:
-    """The name of a setting or a report."""
+    """Check the name of a setting or a report."""
     result = t.get("name", "x")
     reason = names.mistake(result)
     if not reason and result in FUNCTIONS:
@@ -41,7 +41,7 @@ def unit(t: Table, text: str | None) -> str | None:
 
 
 def values(t: Table, type_: str) -> list[str]:
-    """The names of an enum."""
+    """Check the names of an enum."""
     result = t.get("values")
     if type_ != "enum":
         if result is not None:
@@ -53,7 +53,7 @@ def values(t: Table, type_: str) -> list[str]:
         return []
     if not result or len(result) > 256:
         t.say("values", "an enum has from 1 to 256 values")
-    seen: dict[str, str] = {}  # as they are in C
+    seen: dict[str, str] = {}  # by their C spelling
     for v in result:
         if not isinstance(v, str) or not names.VALUE.fullmatch(v) or len(v) > 31:
             t.say("values", f"value {v!r}: lower case letters, digits, '_' and '-', at most 31")

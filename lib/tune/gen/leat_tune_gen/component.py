@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks the description of a component, and makes a model of it."""
+"""Check the description of a component, and build its model."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ RULE = re.compile(r"\s*([a-z0-9_]+)\s*(<=|>=|==|!=|<|>)\s*([a-z0-9_]+)\s*")
 
 
 def load(source: Source) -> Component:
-    """A component; raises Mistakes with all that is wrong."""
+    """Return the model of a component; raise Mistakes with all mistakes."""
     top = Table(source, source.values, source.where(), "description")
     top.check(TOP)
     name = top.get("component", "x")
@@ -69,7 +69,7 @@ def load(source: Source) -> Component:
 
 
 def _unique(source: Source, c: Component) -> None:
-    """No name and no alias twice."""
+    """Check that no name or alias is used twice."""
     for what, fields in (("setting", c.settings), ("report", c.reports)):
         seen: dict[str, int] = {}
         for i, f in enumerate(fields):
@@ -165,7 +165,7 @@ def _sizes(source: Source, top: Table, c: Component) -> None:
 
 
 def _c_names(source: Source, c: Component) -> None:
-    """What C can't tell apart: enumerators are of one name space, and so are the tags of enums."""
+    """Check that names stay distinct in C, where enumerators, and tags of enums, are global."""
     tags = {"setting": (1, [""]), "settings": (1, [""]), "report": (1, [""]), "schema": (1, [""])}
     words = {"NB_SETTINGS": 1}
     for s in c.settings:
@@ -176,7 +176,7 @@ def _c_names(source: Source, c: Component) -> None:
         if f.name in tags:
             line, same = tags[f.name]
             if same == f.values:
-                continue  # a setting and its effective value
+                continue  # a setting and the report of its effective value may share it
             source.say(f.line, f"enum {f.name!r} has other values than that of line {line}"
                        if line > 1 else f"an enum can't be called {f.name!r}")
             continue

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tables of a component in C, as leat_tune_schema.h has them."""
+"""Emit the tables of a component in C, for leat_tune_schema.h."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COMPARES = {"<": "LT", "<=": "LE", ">": "GT", ">=": "GE", "==": "EQ", "!=": "NE"
 
 
 def string(text: str) -> str:
-    """A string literal. A '?' is escaped, too: two of them may begin a trigraph."""
+    """Return a string literal. Escapes '?' as well, since two of them may begin a trigraph."""
     out = ""
     for byte in text.encode():
         ch = chr(byte)
@@ -28,7 +28,7 @@ def string(text: str) -> str:
 
 
 def long_string(text: str, indent: str = "\t") -> str:
-    """String literals of 80 bytes, one below the other."""
+    """Return a long string as string literals of 80 bytes, one per line."""
     data = [text[i:i + 80] for i in range(0, len(text), 80)] or [""]
     return "\n".join(indent + string(part) for part in data)
 
@@ -82,7 +82,7 @@ def _enums(c: Component) -> Iterable[str]:
 
 
 def header(c: Component) -> str:
-    """NAME_tune.h"""
+    """Return NAME_tune.h."""
     guard = upper(c.name, "tune_h")
     out = ["/* Made by leat-tune-gen of the description of "
            f"{c.name}: change that. */\n\n#ifndef {guard}\n#define {guard}\n\n"
@@ -177,7 +177,7 @@ def _default(c: Component, s: Setting) -> str:
 
 
 def source(c: Component, header_name: str) -> str:
-    """NAME_tune.c"""
+    """Return NAME_tune.c."""
     out = ["/* Made by leat-tune-gen of the description of "
            f"{c.name}: change that. */\n\n#include <stddef.h>\n#include <stdint.h>\n\n"
            f"#include {string(header_name)}\n"]

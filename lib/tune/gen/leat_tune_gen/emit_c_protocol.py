@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Messages of a protocol in C: structures, pack and unpack."""
+"""Emit the messages of a protocol in C: structures, pack and unpack."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _prototypes(p: Protocol, m: Message) -> tuple[str, str]:
 
 
 def header(p: Protocol) -> str:
-    """NAME_protocol.h"""
+    """Return NAME_protocol.h."""
     guard = upper(p.name, "protocol_h")
     word = upper(p.name)
     out = [f"/* Made by leat-tune-gen of the description of {p.name}'s messages: change that. */\n\n"
@@ -152,7 +152,7 @@ def _functions(p: Protocol, m: Message) -> str:
 
 
 def source(p: Protocol, header_name: str) -> str:
-    """NAME_protocol.c"""
+    """Return NAME_protocol.c."""
     types = {f.type for m in p.messages for f in m.fields}
     used = ["put_number", "get_number"] if types != {"string"} else []
     used += ["put_string", "get_string"] if "string" in types else []

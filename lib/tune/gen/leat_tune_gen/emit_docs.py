@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tables for the guide (Markdown) and for man pages (roff), words for completion."""
+"""Emit tables for guides (Markdown) and man pages (roff), and words for completion."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _md_table(head: list[str], rows: list[list[str]]) -> str:
 
 
 def markdown(components: list[Component], page: str | None) -> str:
-    """Sections; with "NAME - ABOUT" a document."""
+    """Return sections, or with page ("NAME - ABOUT") a document."""
     out = []
     if page:
         name, _, about = page.partition(" - ")
@@ -50,7 +50,7 @@ def _roff(line: str) -> str:
 
 
 def _roff_line(line: str) -> str:
-    """A whole line: a dot at its begin would be a request."""
+    """Return a line of text, whose leading dot is escaped: it would be a request."""
     escaped = _roff(line)
     return "\\&" + escaped if escaped.startswith(".") else escaped
 
@@ -60,7 +60,7 @@ def _quoted(words: str) -> str:
 
 
 def man(components: list[Component], page: str | None) -> str:
-    """Subsections; with "NAME - ABOUT" a page of section 7."""
+    """Return subsections, or with page ("NAME - ABOUT") a man page of section 7."""
     out = []
     if page:
         name, _, about = page.partition(" - ")
@@ -82,7 +82,7 @@ def man(components: list[Component], page: str | None) -> str:
 
 
 def completion(components: list[Component]) -> str:
-    """COMPONENT.SETTING, one a line; behind it the names that a value may have."""
+    """Return lines of COMPONENT.SETTING, followed by the names of its values."""
     lines = []
     for c in components:
         for s in c.settings:

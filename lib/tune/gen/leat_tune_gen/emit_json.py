@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The whole description as JSON: what a process says of its objects."""
+"""Emit the description as JSON, as a process shows it to agents."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _setting(s: Setting, c: Component) -> dict[str, Any]:
 
 
 def describe(c: Component) -> dict[str, Any]:
-    """The schema, as it is documented in leat_tune_schema.h."""
+    """Return the schema of a component, in the format that leat_tune_schema.h documents."""
     groups = []
     for g in c.groups:
         group: dict[str, Any] = {"name": g.name, "settings": [c.settings[i].name for i in g.settings]}
@@ -60,11 +60,11 @@ def describe(c: Component) -> dict[str, Any]:
 
 
 def compact(c: Component) -> str:
-    """In ASCII and in one line."""
+    """Return JSON in ASCII, in one line."""
     return json.dumps(describe(c), separators=(",", ":"))
 
 
 def emit(components: list[Component]) -> str:
-    """One component as an object, several as an array."""
+    """Return one component as an object, several as an array."""
     every = [describe(c) for c in components]
     return json.dumps(every if len(every) > 1 else every[0], indent=1, ensure_ascii=False) + "\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The metrics of components: what an exporter names them, and a dashboard asks for."""
+"""Emit the metrics of components, by the names that exporter and dashboards use."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""
-Tunable groups of mlos_bench, as its tunable-params-schema.json has them.
+"""Emit tunable groups for mlos_bench, in the format of its tunable-params-schema.json.
 
-What one change costs is a group's cost there. A setting that takes effect now costs 1, one that needs a
-new endpoint or connection 2, one that needs a new process 10. A group of the description is one of
-mlos_bench, too: its settings are suggested together. Texts have no range, so they are left out.
+A group's cost is that of one change: 1 if the setting takes effect now, 2 if it needs a new
+endpoint or connection, 10 if it needs a new process. A group of the description becomes a group of
+mlos_bench, whose settings are suggested together. Texts have no range, so they are left out.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ COSTS = {"now": 1, "next": 2, "start": 10}
 
 
 def _bins(s: Setting) -> int:
-    """Values in the range; below 2 there is nothing to choose from, and the key is left out."""
+    """Return the number of values in the range; below 2 the key is left out."""
     if s.quantum is None or s.min is None or s.max is None:
         return 0
     return int((s.max - s.min) / s.quantum) + 1

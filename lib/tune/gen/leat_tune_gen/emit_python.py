@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Python modules: the messages of a protocol; settings and reports of components. They need nothing else."""
+"""Emit Python modules without dependencies: messages of a protocol, settings and reports."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def _message(m: Message) -> str:
 
 
 def protocol(p: Protocol) -> str:
-    """_protocol.py"""
+    """Return the module of a protocol: _protocol.py."""
     out = HEAD.format(about=p.help) + f"\nHASH = {p.hash:#018x}\n\n"
     out += "\n".join(_message(m) for m in p.messages)
     out += "\n\nMESSAGES: dict[int, Any] = {\n"
@@ -246,7 +246,7 @@ def _record(c: Component, what: str, fields: list[Field]) -> str:
 
 
 def components(every: list[Component]) -> str:
-    """A module for agents."""
+    """Return a module with the settings and reports of components, for agents."""
     out = HEAD.format(about="Settings and reports of " + ", ".join(c.name for c in every) + ".")
     for c in every:
         seen = set()
@@ -270,7 +270,7 @@ def _member(value: str) -> str:
 
 
 def _imports(text: str) -> str:
-    """Without the imports that nothing uses."""
+    """Remove unused imports from a module."""
     if "IntEnum)" not in text:
         text = text.replace("from enum import IntEnum\n", "")
     used = ["dataclass"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The keys of a table: which there may be, and of what type."""
+"""The keys that a table may have, and their types."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ WORDS = {str: "a string", bool: "true or false", int: "an integer", list: "an ar
 class Key:
     type: Any = str
     required: bool = False
-    # The types of settings, or the kinds of reports, that have this key; empty: all.
+    # Types of settings, or kinds of reports, that may have this key; empty: all.
     only: tuple[str, ...] = ()
 
 
 class Table:
-    """One table of a description, while it is checked."""
+    """A table of a description, while it is checked."""
 
     def __init__(self, source: Source, values: Any, where: Where, what: str):
         self.source, self.where, self.what = source, where, what
@@ -31,13 +31,13 @@ class Table:
             self.say(None, "is not a table")
 
     def say(self, key: str | None, reason: str) -> None:
-        """A mistake of a key, or with None of the table."""
+        """Note a mistake of a key, or, with None, of the table."""
         self.right = False
         line = self.where.keys.get(key, self.where.line) if key else self.where.line
         self.source.say(line, f"{self.what}: {reason}")
 
     def check(self, keys: dict[str, Key], kind: str = "") -> bool:
-        """Drop what is wrong from the values. True: all there and right."""
+        """Check all keys, and drop wrong ones. Return whether all are right and none is missing."""
         right = True
         there = set(self.values)
         for name in list(self.values):
@@ -72,7 +72,7 @@ def _is(value: Any, type_: Any) -> bool:
 
 
 def tables(source: Source, values: dict[str, Any], name: str) -> list[tuple[Table, int]]:
-    """The tables of an array [[name]], with their numbers."""
+    """Return the tables of an array [[name]], with their numbers."""
     array = values.get(name, [])
     if not isinstance(array, list):
         source.say(source.where(name).line, f"[{name}] must be written [[{name}]]")

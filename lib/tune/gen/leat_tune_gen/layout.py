@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where fields lie, and the hash of that."""
+"""Lay out fields, and compute the hash of a layout."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ C_SIZES = {"bool": 1, "integer": 8, "real": 8, "enum": 4, "mask": 8, "histogram"
 
 
 def place(fields: Sequence[Field]) -> int:
-    """Give the fields their places in the message. Returns its size."""
+    """Set the offsets of fields in their message. Return its size, bytes."""
     at = 0
     for f in fields:
         f.offset = at
@@ -25,7 +25,7 @@ def place(fields: Sequence[Field]) -> int:
 
 
 def c_size(fields: Sequence[Field]) -> int:
-    """Bytes of the C structure, on every machine of 64 bits that leat knows."""
+    """Return the size of the C structure, which is the same on all 64-bit machines of leat."""
     at, widest = 0, 1
     for f in fields:
         size = 4 if f.c_kind == "U32" else f.size if f.type == "string" else C_SIZES[f.type]
@@ -37,11 +37,11 @@ def c_size(fields: Sequence[Field]) -> int:
 
 def _hash(lines: list[str]) -> int:
     digest = hashlib.sha256("\n".join(lines).encode()).digest()
-    return int.from_bytes(digest[:8], "little") or 1  # 0 says that there is none
+    return int.from_bytes(digest[:8], "little") or 1  # 0 means no hash
 
 
 def _line(what: str, f: Field) -> str:
-    # An integer of a counter has no sign, so the kind is part of what a message means.
+    # The integer of a counter is unsigned, so the hash includes the kind.
     kind = getattr(f, "kind", "-")
     return " ".join([what, f.name, kind, f.type, str(f.offset), str(f.bytes), *f.values])
 

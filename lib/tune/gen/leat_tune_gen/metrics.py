@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Names of metrics, by the rules of OpenMetrics."""
+"""Names of metrics, according to OpenMetrics."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from .model import Component, Report
 
-# OpenMetrics wants base units: unit in a description, that of the metric, factor between them.
+# By unit of a description: the metric's base unit, as OpenMetrics wants, and the factor.
 BASE = {
     "ns": ("seconds", 1e-9),
     "us": ("seconds", 1e-6),
@@ -16,17 +16,17 @@ BASE = {
     "percent": ("ratio", 0.01),
 }
 TYPES = {"counter": "counter", "text": "info", "histogram": "histogram"}
-# What OpenMetrics appends by itself; a gauge that ends so passes for something else.
+# Suffixes that OpenMetrics appends: a gauge with such a name would be taken for another type.
 RESERVED = ("_total", "_created", "_count", "_sum", "_bucket", "_info", "_gcount", "_gsum")
 
 
 @dataclass(frozen=True)
 class Metric:
     family: str  # the name in # TYPE, # UNIT and # HELP
-    sample: str  # the name of its samples; those of a histogram have _bucket, _count and _sum more
+    sample: str  # the name of its samples; a histogram's have _bucket, _count or _sum appended
     type: str  # counter, gauge, histogram, info, stateset
     unit: str | None
-    factor: float  # of a value as it is reported
+    factor: float  # metric = reported value * factor
 
 
 def metric(c: Component, r: Report) -> Metric:
@@ -41,7 +41,7 @@ def metric(c: Component, r: Report) -> Metric:
 
 
 def mistake(c: Component, before: list[Report], r: Report) -> str | None:
-    """Why a report can't be a metric."""
+    """Return why a report can't be a metric, or None."""
     m = metric(c, r)
     if m.type in ("gauge", "stateset") and m.family.endswith(RESERVED):
         return f"metric {m.family} ends as no {r.kind} may"

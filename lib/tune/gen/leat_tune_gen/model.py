@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a description says, after it was checked."""
+"""The model of a checked description."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HISTOGRAM_BYTES = (2 + BUCKETS) * 8
 
 @dataclass
 class Field:
-    """A setting or a report; offset and bytes are those of the message."""
+    """A setting or a report. offset and bytes are those in the message."""
 
     name: str
     type: str  # bool, integer, real, enum, string, histogram
@@ -31,7 +31,7 @@ class Field:
 
     @property
     def c_kind(self) -> str:
-        """How an integer lies in C."""
+        """The C type of an integer."""
         return "I64"
 
 
@@ -47,7 +47,7 @@ class Setting(Field):
     quantum: Number | None = None
     values_hint: list[Number] = field(default_factory=list)
     group: int = 0  # number of its group, from 1
-    right: bool = True  # else there is a mistake, and what follows of it is not worth a line
+    right: bool = True  # False: has a mistake, so don't report mistakes that follow from it
 
     @property
     def c_kind(self) -> str:
@@ -70,7 +70,7 @@ class Report(Field):
 @dataclass
 class Rule:
     text: str
-    left: int  # settings, by their number
+    left: int  # both sides: numbers of settings
     compare: str
     right: int
 
@@ -107,7 +107,7 @@ class Message:
     number: int
     direction: str  # feedback, telemetry
     help: str
-    payload: str | None  # settings, report: what follows it
+    payload: str | None  # "settings" or "report": the message that follows it
     fields: list[Field] = field(default_factory=list)
     size: int = 0
 

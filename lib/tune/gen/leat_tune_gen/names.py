@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Names that C, C++ and Python can have."""
+"""Check names for C, C++ and Python."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ NAME = re.compile(r"[a-z][a-z0-9_]*")
 VALUE = re.compile(r"[a-z0-9][a-z0-9_-]*")
 
 C_WORDS = frozenset("""
-    auto break case char const continue default do double else enum extern float for goto if inline int
-    long register restrict return short signed sizeof static struct switch typedef union unsigned void
-    volatile while asm typeof bool true false
+    auto break case char const continue default do double else enum extern float for goto if inline
+    int long register restrict return short signed sizeof static struct switch typedef union
+    unsigned void volatile while asm typeof bool true false
     alignas alignof and and_eq bitand bitor catch class compl concept const_cast consteval constexpr
-    constinit co_await co_return co_yield decltype delete dynamic_cast explicit export friend mutable
-    namespace new noexcept not not_eq nullptr operator or or_eq private protected public
+    constinit co_await co_return co_yield decltype delete dynamic_cast explicit export friend
+    mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public
     reinterpret_cast requires static_assert static_cast template this thread_local throw try typeid
     typename using virtual wchar_t char8_t char16_t char32_t xor xor_eq
     linux unix errno assert stdin stdout stderr
@@ -25,7 +25,7 @@ C_WORDS = frozenset("""
 
 
 def mistake(name: object, what: str = "name") -> str | None:
-    """What is wrong with a name; None: nothing."""
+    """Return what is wrong with a name, or None."""
     if not isinstance(name, str) or not NAME.fullmatch(name):
         return f"{what} {name!r}: a name is lower case letters, digits and '_', after a letter"
     if len(name) > NAME_MAX:
@@ -38,7 +38,7 @@ def mistake(name: object, what: str = "name") -> str | None:
 
 
 def text_mistake(text: str, what: str) -> str | None:
-    """What is wrong with a text for people."""
+    """Return what is wrong with a text, or None."""
     if not text.strip() or text != text.strip():
         return f"{what} is empty, or has space around it"
     if any(ord(ch) < 32 or 0x7f <= ord(ch) < 0xa0 for ch in text):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks the description of a protocol, and makes a model of it."""
+"""Check the description of a protocol, and build its model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PAYLOADS = ("settings", "report")
 
 
 def load(source: Source) -> Protocol:
-    """A protocol; raises Mistakes with all that is wrong."""
+    """Return the model of a protocol; raise Mistakes with all mistakes."""
     top = Table(source, source.values, source.where(), "description")
     top.check(TOP)
     name = top.get("protocol", "x")

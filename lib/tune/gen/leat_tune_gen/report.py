@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks a [[report]]."""
+"""Check a [[report]]."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REPORT = {
     "aggregate": Key(),
     "help": Key(required=True),
 }
-# The types of each kind of report; the first is taken where none is given.
+# The types of each kind of report; the first is the default.
 REPORT_TYPES = {
     "counter": ["integer"],
     "gauge": ["integer", "real", "bool", "enum"],

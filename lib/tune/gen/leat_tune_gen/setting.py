@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks a [[setting]]."""
+"""Check a [[setting]]."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SETTING = {
 
 
 def setting(t: Table) -> Setting:
-    """A setting; what is wrong is said, and replaced by something that is right."""
+    """Return the model of a setting. Report wrong values, and replace them by valid ones."""
     s = _setting(t)
     s.right = t.right
     return s
@@ -147,7 +147,7 @@ def _default(t: Table, s: Setting) -> None:
         if isinstance(value, str) and value in s.special:
             value = s.special[value]
         if isinstance(value, str) and value in t.get("special", {}):
-            value = s.min if s.min is not None else 0  # that the special value is wrong was said
+            value = s.min if s.min is not None else 0  # the wrong special value was reported
         elif not _is_number(s, value):
             t.say("default", f"default {value!r} is neither a number of its type nor the name of a "
                   "special value")

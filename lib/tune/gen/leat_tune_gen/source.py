@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A description file: its values, and the lines where they stand."""
+"""A description file: its values, and the lines that they are in."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ INLINE = re.compile(r"\{\s*[A-Za-z0-9_-]+\s*=")
 
 
 class Mistakes(Exception):
-    """Everything that is wrong with a file, as lines "FILE:LINE: reason"."""
+    """All mistakes of a file, as lines "FILE:LINE: reason"."""
 
     def __init__(self, lines: list[str]):
         super().__init__("\n".join(lines))
@@ -22,7 +22,7 @@ class Mistakes(Exception):
 
 @dataclass
 class Where:
-    """A table in the file: its line, those of its keys, and those of its inline tables."""
+    """The lines of a table: its own, those of its keys, those of its inline tables."""
 
     line: int = 1
     keys: dict[str, int] = field(default_factory=dict)
@@ -30,9 +30,10 @@ class Where:
 
 
 def _locate(text: str) -> dict[str, list[Where]]:
-    """
-    The tables of a file by name, the top as "". tomllib says nothing of positions, so this reads the
-    text once more; it needs to be right only for files that tomllib accepts.
+    """Return the lines of tables by name; the top level is "".
+
+    tomllib reports no positions, so this parses the text again. It needs to be right only for files
+    that tomllib accepts.
     """
     tables = {"": [Where()]}
     now = tables[""][0]
@@ -40,7 +41,7 @@ def _locate(text: str) -> dict[str, list[Where]]:
     for number, line in enumerate(text.split("\n"), 1):
         if not inside:
             header, key = HEADER.match(line), KEY.match(line)
-            # The lines of an array of arrays may look like headers; none is in a description.
+            # Lines of an array of arrays may look like headers, but descriptions have none.
             if header:
                 now = Where(number)
                 tables.setdefault(header[2], []).append(now)
@@ -53,7 +54,7 @@ def _locate(text: str) -> dict[str, list[Where]]:
 
 
 class Source:
-    """A file that is being checked; say() collects its mistakes."""
+    """A file being checked. say() collects its mistakes."""
 
     def __init__(self, path: str, text: str):
         self.path = path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What documents say of a field, in words."""
+"""Describe fields in words, for documents."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ WHEN = {"now": "now", "next": "with the next that is made", "start": "at start"}
 
 
 def number(value: bool | Number | str) -> str:
-    """A real that is whole is written so."""
+    """Return a number as text; a real with an integral value as an integer."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return str(int(value))
     return str(value)
 
 
 def values(f: Field) -> str:
-    """"1 to 1000 us, or automatic (0)" """
+    """Describe the values of a field: "1 to 1000 us, or automatic (0)"."""
     if isinstance(f, Setting) and f.min is not None and f.max is not None:
         text = f"{number(f.min)} to {number(f.max)}" + (f" {f.unit}" if f.unit else "")
         return text + "".join(f", or {name} ({number(value)})" for name, value in f.special.items())
