@@ -12,7 +12,7 @@ die() {
 	exit 1
 }
 
-# The tree's own directory, whatever directory the script was called from.
+# cd_top: change to the top of the tree, whatever directory the script was called from.
 cd_top() {
 	cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 }
@@ -21,9 +21,9 @@ jobs_max() {
 	nproc 2>/dev/null || echo 2
 }
 
-# configure DIR OPTION...: a build directory with exactly these options. It is set up once; other
-# options than last time, or another compiler ($CC), make it anew, and meson.build files that came
-# or went configure it again (a part that is not there yet is not one meson watches).
+# configure DIR OPTION...: make DIR a build directory with exactly these options. If options or
+# compiler ($CC) differ from the last time, DIR is wiped and set up anew. If a meson.build was added
+# or removed, DIR is configured again, since meson watches only files that it has read.
 configure() {
 	local dir=$1 want parts had=
 	shift
@@ -36,7 +36,7 @@ configure() {
 	if [ -d "$dir" ] && [ ! -d "$dir/meson-private" ] && [ -n "$(ls -A "$dir")" ]; then
 		die "$dir is not a build directory; choose another with --builddir"
 	fi
-	# Interrupted while it was made: nothing is in it yet, and meson would refuse it.
+	# A set-up that was interrupted: nothing was built yet, and meson would refuse DIR.
 	if [ -d "$dir/meson-private" ] && [ ! -f "$dir/meson-private/coredata.dat" ]; then
 		rm -rf "$dir"
 	fi
@@ -59,12 +59,12 @@ compile() {
 	ninja -C "$dir" -j "$(jobs_max)" "$@"
 }
 
-# total PASSED FAILED SKIPPED: the line that every one of these scripts ends with.
+# total PASSED FAILED SKIPPED: print the last line of each script.
 total() {
 	printf '%d passed, %d failed, %d skipped\n' "$1" "$2" "$3"
 }
 
-# total_of FILE: the counts of such a line, if it is the last one of FILE.
+# total_of FILE: print the counts of FILE's last line, if total() printed it.
 total_of() {
 	tail -n 1 "$1" |
 		sed -n -E 's/^([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$/\1 \2 \3/p'

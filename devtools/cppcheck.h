@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Stands in for the system's headers when cppcheck reads the tree (it does not search them): the
- * macros without which it can't parse what uses them. Included first, by devtools/lint only.
+ * Replaces the system's headers, which cppcheck does not read: defines the macros without which it
+ * can't parse the code that uses them. devtools/lint includes this file before all others.
  */
 
 #ifndef CPPCHECK_H

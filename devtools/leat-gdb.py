@@ -6,13 +6,13 @@
     (gdb) leat bt 7             # the backtrace of the suspended task with id 7
     (gdb) leat bt 7 loop        # ... of the reactor named loop, if several have one
 
-gdb loads it by itself with a libleat that is installed below gdb's own prefix.
+gdb loads this file itself for a libleat that is installed below gdb's own prefix.
 
-It needs the debug information of libleat, which tells gdb of its private structures: libleat.so built
-with -Dbuildtype=debugoptimized (the default) or -Ddebug=true and not stripped, or a file of debug
-symbols beside it that gdb finds. Of the program itself it needs none. Nothing in the program is changed: gdb is told of an
-unwinder which, while the backtrace is made, says that the innermost frame was called by what the
-task is suspended in.
+The commands need debug information of libleat, for its private structures: a libleat.so built with
+-Dbuildtype=debugoptimized (the default) or -Ddebug=true and not stripped, or separate debug symbols
+that gdb finds. They need none of the program. They change nothing in the program: while a backtrace
+is computed, an unwinder tells gdb that the innermost frame was called by the code in which the task
+is suspended.
 """
 
 import os
@@ -22,15 +22,21 @@ import gdb.unwinder
 
 STATES = ["FREE", "READY", "RUNNING", "WAITING", "DONE"]
 
-# struct task_frame: names of registers, by the fields that hold them.
+# Registers saved in struct task_frame, with the fields that hold them.
 X86_64 = {
-    "rip": "rip", "rbp": "rbp", "rbx": "rbx", "r12": "r12", "r13": "r13", "r14": "r14", "r15": "r15",
+    "rip": "rip",
+    "rbp": "rbp",
+    "rbx": "rbx",
+    "r12": "r12",
+    "r13": "r13",
+    "r14": "r14",
+    "r15": "r15",
 }
 AARCH64 = {f"x{n}": f"x{n}" for n in range(19, 31)}
 
 
 def why_nothing_is_known():
-    """The debug information is missing, or all of libleat is."""
+    """Return the reason: debug information is missing, or libleat is not loaded."""
     names = [o.filename for o in gdb.objfiles() if o.filename]
     for name in names:
         if os.path.basename(name).startswith("libleat.so"):
@@ -42,7 +48,7 @@ def why_nothing_is_known():
 
 
 def registry():
-    """Each reactor's tasks."""
+    """Yield the tasks object of each reactor."""
     symbol = gdb.lookup_global_symbol("task_registry")
     if symbol is None:
         raise gdb.GdbError(why_nothing_is_known())
@@ -68,7 +74,7 @@ def reactor_name(ts):
 
 
 class FrameId:
-    """Of the frame that seems to have been called from the task: it must lie below the task's."""
+    """Id of the frame that the task seems to have called: its stack pointer is below the task's."""
 
     def __init__(self, sp, pc):
         self.sp = sp
@@ -76,7 +82,7 @@ class FrameId:
 
 
 class Unwinder(gdb.unwinder.Unwinder):
-    """Off unless a task is set."""
+    """Unwinds from the innermost frame to a task; inactive unless a task is set."""
 
     def __init__(self):
         super().__init__("leat-task")
@@ -122,7 +128,7 @@ def backtrace(task):
         number = 0
         while frame is not None and frame.is_valid():
             print(describe(frame, number))
-            # The function that each stack begins with.
+            # task_begin() is the outermost function of each task's stack.
             if frame.name() == "task_begin":
                 break
             frame = frame.older()
@@ -133,7 +139,7 @@ def backtrace(task):
 
 
 def task_name(task):
-    """Its name, or that of its function when it was given none."""
+    """Return a task's name, or that of its function if it has none."""
     name = task["name"].string()
     if name:
         return name
