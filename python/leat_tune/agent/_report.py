@@ -96,7 +96,10 @@ def text(goal: Goal, targets: Targets, outcome: Outcome, trials: int, confidence
             elif lost.real:
                 words = f"{lost.gain * 100:.1f} % ({lost.low * 100:.1f} to {lost.high * 100:.1f})"
             else:
-                words = f"nothing that can be told from noise ({_percent(lost.low)} to {_percent(lost.high)})"
+                words = (
+                    "nothing that can be told from noise "
+                    f"({_percent(lost.low)} to {_percent(lost.high)})"
+                )
             lines.append(f"    {name:{width}}  {words}")
     return "\n".join(lines) + "\n"
 

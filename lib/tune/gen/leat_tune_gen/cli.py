@@ -87,8 +87,10 @@ def _load(paths: list[str]) -> tuple[list[Component], list[Protocol]]:
                 components.append(component.load(source))
                 if components[-1].name in [c.name for c in components[:-1]]:
                     line = source.where().keys["component"]
-                    mistakes.append(f"{path}:{line}: component {components[-1].name!r} is described "
-                                    "in another of these files, too")
+                    mistakes.append(
+                        f"{path}:{line}: component {components[-1].name!r} is described "
+                        "in another of these files, too"
+                    )
         except Mistakes as e:
             mistakes += e.lines
     if mistakes:

@@ -74,7 +74,9 @@ def _unique(source: Source, c: Component) -> None:
         seen: dict[str, int] = {}
         for i, f in enumerate(fields):
             where = source.where(what, i)
-            for key, name in [("name", f.name)] + [("aliases", a) for a in getattr(f, "aliases", [])]:
+            for key, name in [("name", f.name)] + [
+                ("aliases", a) for a in getattr(f, "aliases", [])
+            ]:
                 if name == "?":
                     continue
                 if name in seen:

@@ -89,10 +89,14 @@ def header(c: Component) -> str:
            "#include <leat_tune_schema.h>\n\n"
            "#ifdef __cplusplus\nextern \"C\" {\n#endif\n"]
     if c.settings:
-        out.append(f"/** Settings by number: the bits of a mask. */\nenum {c.name}_tune_setting {{\n"
-                   + "".join(f"\t{upper(c.name, 'tune', s.name)}{' = 0' if i == 0 else ''},\n"
-                             for i, s in enumerate(c.settings))
-                   + f"\t{upper(c.name)}_TUNE_NB_SETTINGS\n}};\n")
+        out.append(
+            f"/** Settings by number: the bits of a mask. */\nenum {c.name}_tune_setting {{\n"
+            + "".join(
+                f"\t{upper(c.name, 'tune', s.name)}{' = 0' if i == 0 else ''},\n"
+                for i, s in enumerate(c.settings)
+            )
+            + f"\t{upper(c.name)}_TUNE_NB_SETTINGS\n}};\n"
+        )
     out += _enums(c)
     for what, fields in (("settings", c.settings), ("report", c.reports)):
         if fields:
@@ -199,17 +203,23 @@ def source(c: Component, header_name: str) -> str:
     if c.settings:
         out.append(f"static const struct {c.name}_tune_settings defaults = {{\n"
                    + "".join(_default(c, s) for s in c.settings) + "};\n")
-    out.append("/* C compilers must support no more than 4095 characters; all that are used do. */\n"
-               "#pragma GCC diagnostic push\n"
-               "#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n"
-               f"static const char json[] =\n{long_string(compact(c))};\n"
-               "#pragma GCC diagnostic pop\n")
+    out.append(
+        "/* C compilers must support no more than 4095 characters; all that are used do. */\n"
+        "#pragma GCC diagnostic push\n"
+        '#pragma GCC diagnostic ignored "-Woverlength-strings"\n'
+        f"static const char json[] =\n{long_string(compact(c))};\n"
+        "#pragma GCC diagnostic pop\n"
+    )
     row = [f".name = {string(c.name)}", f".hash = UINT64_C({c.hash:#018x})", ".json = json",
            ".json_len = sizeof(json) - 1"]
     if c.settings:
-        row += [f".nb_settings = {len(c.settings)}", ".settings = settings", ".defaults = &defaults",
-                f".settings_c_size = sizeof(struct {c.name}_tune_settings)",
-                f".settings_size = {c.settings_size}"]
+        row += [
+            f".nb_settings = {len(c.settings)}",
+            ".settings = settings",
+            ".defaults = &defaults",
+            f".settings_c_size = sizeof(struct {c.name}_tune_settings)",
+            f".settings_size = {c.settings_size}",
+        ]
     if c.reports:
         row += [f".nb_reports = {len(c.reports)}", ".reports = report",
                 f".reports_c_size = sizeof(struct {c.name}_tune_report)",

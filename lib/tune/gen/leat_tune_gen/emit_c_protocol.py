@@ -29,21 +29,29 @@ def header(p: Protocol) -> str:
     """Return NAME_protocol.h."""
     guard = upper(p.name, "protocol_h")
     word = upper(p.name)
-    out = [f"/* Made by leat-tune-gen of the description of {p.name}'s messages: change that. */\n\n"
-           f"#ifndef {guard}\n#define {guard}\n\n/*\n"
-           " * pack() writes a message of NAME_SIZE bytes, behind which comes the payload, if there is\n"
-           " * any. It returns this number, or -ENOBUFS if len is smaller.\n"
-           " *\n"
-           " * unpack() takes bytes that may come from anywhere. It returns 0; -EPROTO: too short, too\n"
-           " * long, or a string without end; -EINVAL: a bool that is neither 0 nor 1. payload points\n"
-           " * into buf.\n"
-           " */\n\n"
-           "#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n\n"
-           "#ifdef __cplusplus\nextern \"C\" {\n#endif\n",
-           f"#define {word}_PROTOCOL_HASH UINT64_C({p.hash:#018x})\n",
-           f"enum {p.name}_msg {{\n" + "".join(
-               f"\t{upper(p.name, 'msg', m.name)} = {m.number}, /* {m.direction} */\n"
-               for m in p.messages) + "};\n"]
+    out = [
+        f"/* Made by leat-tune-gen of the description of {p.name}'s messages: change that. */\n\n"
+        f"#ifndef {guard}\n#define {guard}\n\n/*\n"
+        " * pack() writes a message of NAME_SIZE bytes, behind which comes the payload, if there "
+        "is\n"
+        " * any. It returns this number, or -ENOBUFS if len is smaller.\n"
+        " *\n"
+        " * unpack() takes bytes that may come from anywhere. It returns 0; -EPROTO: too short, "
+        "too\n"
+        " * long, or a string without end; -EINVAL: a bool that is neither 0 nor 1. payload "
+        "points\n"
+        " * into buf.\n"
+        " */\n\n"
+        "#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n\n"
+        '#ifdef __cplusplus\nextern "C" {\n#endif\n',
+        f"#define {word}_PROTOCOL_HASH UINT64_C({p.hash:#018x})\n",
+        f"enum {p.name}_msg {{\n"
+        + "".join(
+            f"\t{upper(p.name, 'msg', m.name)} = {m.number}, /* {m.direction} */\n"
+            for m in p.messages
+        )
+        + "};\n",
+    ]
     for m in p.messages:
         name = f"{p.name}_msg_{m.name}"
         pack, unpack = _prototypes(p, m)

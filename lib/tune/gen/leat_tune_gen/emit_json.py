@@ -46,7 +46,10 @@ def describe(c: Component) -> dict[str, Any]:
     """Return the schema of a component, in the format that leat_tune_schema.h documents."""
     groups = []
     for g in c.groups:
-        group: dict[str, Any] = {"name": g.name, "settings": [c.settings[i].name for i in g.settings]}
+        group: dict[str, Any] = {
+            "name": g.name,
+            "settings": [c.settings[i].name for i in g.settings],
+        }
         if g.rule:
             group["rule"] = g.rule.text
         groups.append(group | {"help": g.help})

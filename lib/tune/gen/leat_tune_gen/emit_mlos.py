@@ -13,8 +13,10 @@ from typing import Any
 
 from .model import Component, Setting
 
-SCHEMA = ("https://raw.githubusercontent.com/microsoft/MLOS/main/mlos_bench/mlos_bench/config/schemas/"
-          "tunables/tunable-params-schema.json")
+SCHEMA = (
+    "https://raw.githubusercontent.com/microsoft/MLOS/main/mlos_bench/mlos_bench/config/schemas/"
+    "tunables/tunable-params-schema.json"
+)
 COSTS = {"now": 1, "next": 2, "start": 10}
 
 

@@ -91,7 +91,8 @@ class _Layout:
                     raise self._bad(name, f"{{value!r}} is no string")
                 data = value.encode()
                 if len(data) >= self.rules[name].size or 0 in data:
-                    raise self._bad(name, f"{{value!r}} is longer than {{self.rules[name].size - 1}} "
+                    raise self._bad(name, f"{{value!r}} is longer than \
+{{self.rules[name].size - 1}} "
                                     "bytes, or has a NUL")
                 self._check_text(name, value)
                 values.append(data)
@@ -164,8 +165,10 @@ def _layout(title: str, fields: list[Field]) -> str:
     rules = "".join(f"            {f.name!r}: {_rule(f)},\n" for f in fields if _rule(f))
     types = "".join(f"            {f.name!r}: {f.type!r},\n" for f in fields)
     formats = "".join(_format(f) for f in fields)
-    return (f"    _layout: ClassVar[_Layout] = _Layout(\n        {title!r}, {formats!r}, {{\n{rules}"
-            f"        }}, {{\n{types}        }})\n")
+    return (
+        f"    _layout: ClassVar[_Layout] = _Layout(\n        {title!r}, {formats!r}, {{\n{rules}"
+        f"        }}, {{\n{types}        }})\n"
+    )
 
 
 def _default(f: Field) -> str:
@@ -234,8 +237,10 @@ def _record(c: Component, what: str, fields: list[Field]) -> str:
     out = f"\n@dataclass\nclass {name}:\n    {_docstring(f'{c.title}: {what}.')}\n\n"
     out += _attributes(fields)
     size = c.settings_size if what == "settings" else c.reports_size
-    out += (f"\n    COMPONENT: ClassVar[str] = {c.name!r}\n    HASH: ClassVar[int] = {c.hash:#018x}\n"
-            f"    SIZE: ClassVar[int] = {size}\n")
+    out += (
+        f"\n    COMPONENT: ClassVar[str] = {c.name!r}\n    HASH: ClassVar[int] = {c.hash:#018x}\n"
+        f"    SIZE: ClassVar[int] = {size}\n"
+    )
     if what == "settings":
         out += ("\n    @classmethod\n    def mask(cls, *names: str) -> int:\n"
                 "        \"\"\"The bits of settings, for a message \"set\".\"\"\"\n"
@@ -253,9 +258,12 @@ def components(every: list[Component]) -> str:
         for f in [*c.settings, *c.reports]:
             if f.type == "enum" and f.name not in seen:
                 seen.add(f.name)
-                out += (f"\nclass {_camel(c.name)}{_camel(f.name)}(IntEnum):\n"
-                        f"    {_docstring(f'Values of {f.name}.')}\n\n"
-                        + "".join(f"    {_member(v)} = {i}\n" for i, v in enumerate(f.values)) + "\n")
+                out += (
+                    f"\nclass {_camel(c.name)}{_camel(f.name)}(IntEnum):\n"
+                    f"    {_docstring(f'Values of {f.name}.')}\n\n"
+                    + "".join(f"    {_member(v)} = {i}\n" for i, v in enumerate(f.values))
+                    + "\n"
+                )
         if c.settings:
             out += _record(c, "settings", list(c.settings)) + "\n"
         if c.reports:

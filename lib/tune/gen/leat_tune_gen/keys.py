@@ -8,8 +8,14 @@ from typing import Any
 
 from .source import Source, Where
 
-WORDS = {str: "a string", bool: "true or false", int: "an integer", list: "an array", dict: "a table",
-         (int, float): "a number"}
+WORDS = {
+    str: "a string",
+    bool: "true or false",
+    int: "an integer",
+    list: "an array",
+    dict: "a table",
+    (int, float): "a number",
+}
 
 
 @dataclass(frozen=True)

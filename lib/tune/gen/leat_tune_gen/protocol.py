@@ -11,7 +11,11 @@ from .keys import Key, Table, tables
 from .model import FIELDS_MAX, MESSAGE_MAX, Field, Message, Protocol
 from .source import Source, Where
 
-TOP = {"protocol": Key(required=True), "help": Key(required=True), "message": Key(Any, required=True)}
+TOP = {
+    "protocol": Key(required=True),
+    "help": Key(required=True),
+    "message": Key(Any, required=True),
+}
 MESSAGE = {
     "name": Key(required=True),
     "number": Key(int, required=True),
