@@ -32,8 +32,8 @@ enum step {
 	READING,     /* server: for the READ */
 	WAIT_SINK,   /* server: for a message that names the sink */
 	WRITING,     /* server: for the WRITE */
-	WAIT_READ,   /* client: to be told that the source was read */
-	WAIT_WRITE,  /* client: to be told that the sink was written */
+	WAIT_READ,   /* client: for the "go on" after the READ */
+	WAIT_WRITE,  /* client: for the "go on" after the WRITE */
 	LEAVING,     /* for the end of its disconnect */
 };
 
