@@ -14,8 +14,8 @@ import time
 
 from leat_channel import Channel, Exists, NotFound, Terminated, TimedOut, WouldBlock, unlink
 
-MAKE_S = 1  # longest wait for the writer to finish creating the channel
-LOOK_S = 0.2  # after this long without a sample, check that the writer is alive
+CREATE_S = 1  # longest wait for the writer to finish creating the channel
+CHECK_S = 0.2  # after this long without a sample, check that the writer is alive
 
 # The sample, as in writer.c: frame type, definition, and layout in terms of Python's struct.
 SAMPLE_TYPE = 1
@@ -31,8 +31,8 @@ def hash_of(text):
     return value
 
 
-def make_or_open(name):
-    end = time.monotonic() + MAKE_S
+def create_or_open(name):
+    end = time.monotonic() + CREATE_S
     while True:
         try:
             return Channel.create(name)
@@ -75,7 +75,7 @@ class Statistics:
         )
 
 
-def alone(channel):
+def writer_is_dead(channel):
     """Whether no other live process has the channel open; frames of dead ones are recovered."""
     channel.recover()
     return not any(w.alive and w.pid != os.getpid() for w in channel.inspect().who)
@@ -84,10 +84,10 @@ def alone(channel):
 def read_all(channel, statistics):
     """Read until the writer ends. Return True, or False when the writer died."""
     expected = hash_of(SAMPLE_DEFINITION)
-    gone = False
+    writer_died = False
     while True:
         try:
-            frames = channel.peek(timeout=0 if gone else LOOK_S)
+            frames = channel.peek(timeout=0 if writer_died else CHECK_S)
         except Terminated:
             return True
         except WouldBlock:
@@ -95,7 +95,7 @@ def read_all(channel, statistics):
         except TimedOut:
             # A dead writer's remaining samples are read before returning False. Before the first
             # sample the writer may not have started.
-            gone = statistics.samples > 0 and alone(channel)
+            writer_died = statistics.samples > 0 and writer_is_dead(channel)
             continue
         with frames:
             for frame in frames:
@@ -110,7 +110,7 @@ def main():
     name = sys.argv[1] if len(sys.argv) > 1 else "/telemetry"
     statistics = Statistics()
     try:
-        with make_or_open(name) as channel:
+        with create_or_open(name) as channel:
             ended = read_all(channel, statistics)
         unlink(name)
     except OSError as e:

@@ -27,7 +27,7 @@
 #include <leat_channel.h>
 
 #define NS_PER_S UINT64_C(1000000000)
-#define MAKE_NS NS_PER_S /* longest wait for the reader to finish creating the channel */
+#define CREATE_NS NS_PER_S /* longest wait for the reader to finish creating the channel */
 
 /*
  * A sample is a frame of type 1. Each frame carries the hash of the sample's definition; the reader
@@ -75,12 +75,12 @@ now_ns(void)
 
 /*
  * Create the channel, or open it when it exists. The reader may be creating or removing it at this
- * moment: try again for MAKE_NS.
+ * moment: try again for CREATE_NS.
  */
 static struct leat_channel *
-make_or_open(const char *name, const struct leat_channel_opts *opts)
+create_or_open(const char *name, const struct leat_channel_opts *opts)
 {
-	uint64_t end = now_ns() + MAKE_NS;
+	uint64_t end = now_ns() + CREATE_NS;
 	struct leat_channel *ch;
 
 	do {
@@ -97,7 +97,7 @@ make_or_open(const char *name, const struct leat_channel_opts *opts)
 
 /* Write one sample, straight into shared memory. */
 static int
-tell(struct leat_channel *ch, uint64_t hash, uint64_t number)
+send_sample(struct leat_channel *ch, uint64_t hash, uint64_t number)
 {
 	struct sample *s;
 	void *data;
@@ -134,13 +134,13 @@ main(int argc, char **argv)
 	sa.sa_handler = on_signal;
 	(void)sigaction(SIGINT, &sa, NULL);
 	(void)sigaction(SIGTERM, &sa, NULL);
-	ch = make_or_open(name, &opts);
+	ch = create_or_open(name, &opts);
 	if (ch == NULL) {
 		fprintf(stderr, "writer: %s\n", leat_channel_error());
 		return 1;
 	}
 	for (number = 0; number < count && stop == 0; number++) {
-		ret = tell(ch, hash, number);
+		ret = send_sample(ch, hash, number);
 		if (ret == -EAGAIN) {
 			/* The reader holds the oldest frames, so there is no room: drop it. */
 			refused++;

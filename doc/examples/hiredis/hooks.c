@@ -130,7 +130,7 @@ hook_write(redisContext *c)
  * true when the hook has to read again; otherwise the hook returns *n.
  */
 static bool
-again(redisContext *c, ssize_t *n)
+must_read_again(redisContext *c, ssize_t *n)
 {
 	struct link *l = (struct link *)c->privctx;
 	int ret = 0;
@@ -162,7 +162,7 @@ hook_read_zc(redisContext *c, char **buf)
 
 	do
 		n = leat_stream_borrow(l->stream, &data);
-	while (again(c, &n));
+	while (must_read_again(c, &n));
 	*buf = (char *)data; /* the library only reads it */
 	l->borrowed = n > 0 ? (size_t)n : 0;
 	return n;
@@ -195,7 +195,7 @@ hook_read(redisContext *c, char *buf, size_t len)
 
 	do
 		n = leat_stream_read(l->stream, buf, len);
-	while (again(c, &n));
+	while (must_read_again(c, &n));
 	return n;
 }
 

@@ -259,7 +259,7 @@ copy_error(struct leat_redis_link *l)
 
 /* Whether the context must be destroyed: on the program's wish, or since its connection ended. */
 static bool
-ends(const struct leat_redis_link *l)
+must_end(const struct leat_redis_link *l)
 {
 	return l->freeing || l->c->err != 0 ||
 	       (l->disconnecting && l->head == NULL && sdslen(l->c->obuf) == 0);
@@ -306,10 +306,10 @@ on_ready(struct leat_stream *s, uint32_t ready, void *arg)
 		l->in_callback = false;
 		l->up = ret == 0;
 	}
-	if (!ends(l) && receive_some(l->c) == 0 && replies(l) == 0 && !ends(l))
+	if (!must_end(l) && receive_some(l->c) == 0 && replies(l) == 0 && !must_end(l))
 		more = send_some(l->c);
 	copy_error(l);
-	if (ends(l))
+	if (must_end(l))
 		destroy(l);
 	else /* a stream is WRITABLE nearly always: watch for it only while obuf is not empty */
 		leat_stream_watch(s, LEAT_STREAM_READABLE | (more ? LEAT_STREAM_WRITABLE : 0),
@@ -385,7 +385,7 @@ leat_redis_async_disconnect(struct leat_redis_async *ac)
 	struct leat_redis_link *l = ac->link;
 
 	l->disconnecting = true;
-	if (!l->in_callback && ends(l))
+	if (!l->in_callback && must_end(l))
 		destroy(l);
 }
 

@@ -42,7 +42,7 @@ static bool taken; /* a server for one client has its client */
 static bool failed;
 
 void
-complain(const char *fmt, ...)
+report_error(const char *fmt, ...)
 {
 	va_list ap;
 
@@ -72,15 +72,15 @@ on_ops(void *arg, struct leat_ep *e, struct leat_op **ops, uint16_t n, uint64_t 
 				talk_message(op);
 			/* Post the receive again; an endpoint that closes refuses it. */
 			if (leat_ep_post(e, &op, 1) != 1 && rte_errno != ESHUTDOWN)
-				complain("receive: %s", rte_strerror(rte_errno));
+				report_error("receive: %s", rte_strerror(rte_errno));
 			continue;
 		}
-		s->flying--;
+		s->in_flight--;
 		if (op->status < 0)
-			talk_leave(s, "%s: %s", leat_op_type_name(op->type),
-				   rte_strerror(-op->status));
+			talk_disconnect(s, "%s: %s", leat_op_type_name(op->type),
+					rte_strerror(-op->status));
 		else
-			talk_go_on(s);
+			talk_resume(s);
 	}
 }
 
@@ -98,7 +98,7 @@ on_request(uint16_t peer)
 	/* A server for one client rejects any other. */
 	if (taken) {
 		if (leat_ep_reject(ep, peer) < 0 && rte_errno != ENOTCONN)
-			complain("%s", leat_err_msg());
+			report_error("%s", leat_err_msg());
 		return;
 	}
 	memset(s, 0, sizeof(*s));
@@ -106,24 +106,24 @@ on_request(uint16_t peer)
 	taken = !opt.persistent;
 	if (leat_ep_accept(ep, peer, NULL) == 0)
 		return;
-	complain("%s", leat_err_msg());
-	s->step = NOBODY;
+	report_error("%s", leat_err_msg());
+	s->step = FREE;
 	if (leat_ep_reject(ep, peer) < 0 && rte_errno != ENOTCONN)
-		complain("%s", leat_err_msg());
+		report_error("%s", leat_err_msg());
 	if (!opt.persistent)
 		leat_reactor_stop_all(STOP_US);
 }
 
 static void
-on_gone(struct session *s, const struct leat_event *ev)
+on_disconnected(struct session *s, const struct leat_event *ev)
 {
 	/* A client may leave between two pings: the server can't know whether more were to come. */
 	bool orderly = opt.client ? s->pings == opt.count && opt.count > 0
-				  : s->step == WAIT_SOURCE && !s->told;
+				  : s->step == WAIT_SOURCE && !s->has_message;
 
 	if (!orderly && !stopping())
-		complain("in ping %" PRIu64 ": %s%s%s", s->pings, s->why,
-			 s->why[0] != '\0' ? "; " : "", ev->text);
+		report_error("in ping %" PRIu64 ": %s%s%s", s->pings, s->why,
+			     s->why[0] != '\0' ? "; " : "", ev->text);
 	memset(s, 0, sizeof(*s));
 	if (!opt.persistent)
 		leat_reactor_stop_all(STOP_US);
@@ -143,14 +143,14 @@ on_event(void *arg, struct leat_ep *e, const struct leat_event *ev)
 		if (opt.client)
 			talk_begin(&sessions[ev->peer]);
 		else
-			talk_go_on(&sessions[ev->peer]);
+			talk_resume(&sessions[ev->peer]);
 		break;
 	case LEAT_EV_CONNECT_FAILED:
-		complain("%s", ev->text);
+		report_error("%s", ev->text);
 		leat_reactor_stop_all(STOP_US);
 		break;
 	case LEAT_EV_DISCONNECTED:
-		on_gone(&sessions[ev->peer], ev);
+		on_disconnected(&sessions[ev->peer], ev);
 		break;
 	case LEAT_EV_SHUTDOWN:
 		break;
@@ -231,22 +231,22 @@ static void
 run(void)
 {
 	if (leat_dev_count() == 0) {
-		complain("no device: --vdev=fabric_verbs0 takes the only one, --vdev="
-			 "fabric_verbs0,dev=NAME chooses");
+		report_error("no device: --vdev=fabric_verbs0 takes the only one, --vdev="
+			     "fabric_verbs0,dev=NAME chooses");
 		return;
 	}
 	reactor = leat_reactor_create(NULL);
 	if (reactor == NULL || ep_open(leat_dev_get(0)) < 0 ||
 	    leat_reactor_ep_add(reactor, ep, on_ops, on_event, NULL) == NULL) {
-		complain("%s", leat_err_msg());
+		report_error("%s", leat_err_msg());
 		return;
 	}
 	if (begin() < 0) {
-		complain("%s", leat_err_msg());
+		report_error("%s", leat_err_msg());
 		leat_reactor_stop(reactor, STOP_US); /* close in order: receives are posted */
 	}
 	if (leat_reactor_run(reactor) < 0) /* until stopped; shuts the endpoint down */
-		complain("%s", leat_err_msg());
+		report_error("%s", leat_err_msg());
 }
 
 static void
@@ -254,15 +254,15 @@ end(void)
 {
 	/* Destroy the reactor before the endpoint, and deregister memory before the close. */
 	if (leat_reactor_destroy(reactor) < 0)
-		complain("the reactor is still running");
+		report_error("the reactor is still running");
 	if ((mem.sink_mr != NULL && leat_mr_deregister(mem.sink_mr) < 0) ||
 	    (mem.ping_mr != NULL && leat_mr_deregister(mem.ping_mr) < 0) ||
 	    (mem.msg_mr != NULL && leat_mr_deregister(mem.msg_mr) < 0))
-		complain("%s", leat_err_msg());
+		report_error("%s", leat_err_msg());
 	if (ep != NULL && leat_ep_close(ep, STOP_US, NULL, NULL) < 0)
-		complain("close: ops had to be aborted");
+		report_error("close: ops had to be aborted");
 	if (leat_cleanup() < 0)
-		complain("%s", leat_err_msg());
+		report_error("%s", leat_err_msg());
 }
 
 static void
@@ -370,7 +370,7 @@ main(int argc, char **argv)
 	}
 	ret = leat_init(argc, argv);
 	if (ret < 0) {
-		complain("%s", leat_err_msg());
+		report_error("%s", leat_err_msg());
 		return 1;
 	}
 	if (parse(argc - ret, argv + ret) < 0) {
@@ -385,6 +385,6 @@ main(int argc, char **argv)
 	end();
 	printf("%" PRIu64 " pings\n", pings);
 	if (opt.count > 0 && pings < opt.count)
-		complain("%" PRIu64 " were to come", opt.count);
+		report_error("%" PRIu64 " were to come", opt.count);
 	return failed;
 }

@@ -27,27 +27,27 @@ static_assert(sizeof(struct info) == 16, "as rping has it");
 
 /* What a session waits for. */
 enum step {
-	NOBODY = 0,  /* nothing: this slot is free */
-	WAIT_SOURCE, /* server: for a message that names the source */
-	READING,     /* server: for the READ */
-	WAIT_SINK,   /* server: for a message that names the sink */
-	WRITING,     /* server: for the WRITE */
-	WAIT_READ,   /* client: for the "go on" after the READ */
-	WAIT_WRITE,  /* client: for the "go on" after the WRITE */
-	LEAVING,     /* for the end of its disconnect */
+	FREE = 0,      /* nothing: this slot is free */
+	WAIT_SOURCE,   /* server: for a message that names the source */
+	READING,       /* server: for the READ */
+	WAIT_SINK,     /* server: for a message that names the sink */
+	WRITING,       /* server: for the WRITE */
+	WAIT_READ,     /* client: for the "go on" after the READ */
+	WAIT_WRITE,    /* client: for the "go on" after the WRITE */
+	DISCONNECTING, /* for the end of its disconnect */
 };
 
 /* The conversation with one peer. */
 struct session {
 	enum step step;
-	bool up;	 /* LEAT_EV_CONNECTED came; the first message may come before it */
-	bool told;	 /* `in` holds a message that was not handled yet */
-	uint16_t flying; /* ops in flight */
-	uint32_t len;	 /* server: bytes of this ping */
+	bool up;	    /* LEAT_EV_CONNECTED came; the first message may come before it */
+	bool has_message;   /* `in` holds a message that was not handled yet */
+	uint16_t in_flight; /* ops in flight */
+	uint32_t len;	    /* server: bytes of this ping */
 	uint64_t pings;
 	struct leat_op op; /* SEND, READ or WRITE: at most one is in flight */
 	struct info in;	   /* the peer's last message */
-	char why[128];	   /* LEAVING: why this program disconnects */
+	char why[128];	   /* DISCONNECTING: why this program disconnects */
 };
 
 struct options {
@@ -74,17 +74,17 @@ extern struct session sessions[PEERS]; /* by peer */
 extern uint64_t pings;		       /* of all sessions */
 
 /* Report an error on stderr, and make the program's exit code 1. */
-void complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void report_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- talk.c ---- */
 
 /* Begin a ping: send the source. Clients only. */
 void talk_begin(struct session *s);
 /* Take the next step, once the op in flight has completed and the message due has come. */
-void talk_go_on(struct session *s);
+void talk_resume(struct session *s);
 /* Handle a message: a RECV that completed. */
 void talk_message(const struct leat_op *op);
 /* Disconnect a session for this reason. Its ops complete, then LEAT_EV_DISCONNECTED comes. */
-void talk_leave(struct session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void talk_disconnect(struct session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif /* RPING_H */

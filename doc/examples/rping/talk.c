@@ -30,19 +30,19 @@
 #include "rping.h"
 
 void
-talk_leave(struct session *s, const char *fmt, ...)
+talk_disconnect(struct session *s, const char *fmt, ...)
 {
 	va_list ap;
 
-	if (s->step == LEAVING)
+	if (s->step == DISCONNECTING)
 		return;
-	s->step = LEAVING;
+	s->step = DISCONNECTING;
 	va_start(ap, fmt);
 	vsnprintf(s->why, sizeof(s->why), fmt, ap);
 	va_end(ap);
 	/* ENOTCONN: the peer is disconnecting already. */
 	if (leat_ep_disconnect(ep, (uint16_t)(s - sessions)) < 0 && rte_errno != ENOTCONN)
-		complain("%s", leat_err_msg());
+		report_error("%s", leat_err_msg());
 }
 
 /* ---- sends ---- */
@@ -62,10 +62,10 @@ post(struct session *s, enum leat_op_type type, void *buf, uint32_t size, struct
 	op->rkey = be32toh(s->in.key);
 	/* The endpoint has room for an op per peer, and this is the peer's only one. */
 	if (leat_ep_post(ep, &op, 1) == 1)
-		s->flying++;
+		s->in_flight++;
 	else
-		talk_leave(s, "%s could not be posted: %s", leat_op_type_name(type),
-			   rte_strerror(rte_errno));
+		talk_disconnect(s, "%s could not be posted: %s", leat_op_type_name(type),
+				rte_strerror(rte_errno));
 }
 
 /* Send the peer the address and key of buf, opt.size bytes; buf NULL: a "go on". */
@@ -76,11 +76,12 @@ post_info(struct session *s, const struct leat_mr *mr, const char *buf)
 	struct leat_rkey k = { 0 };
 
 	if (buf != NULL && leat_mr_rkey(mr, buf, opt.size, &k) < 0) {
-		talk_leave(s, "%s", leat_err_msg());
+		talk_disconnect(s, "%s", leat_err_msg());
 		return;
 	}
 	if (k.key > UINT32_MAX) {
-		talk_leave(s, "keys of this device are longer than 32 bits: rping has no room");
+		talk_disconnect(s,
+				"keys of this device are longer than 32 bits: rping has no room");
 		return;
 	}
 	out->addr = htobe64(k.addr);
@@ -115,7 +116,7 @@ server_step(struct session *s)
 	switch (s->step) {
 	case WAIT_SOURCE:
 		if (size == 0 || size > SIZE_MOST) {
-			talk_leave(s, "a ping of %u B: 1 to %d are possible", size, SIZE_MOST);
+			talk_disconnect(s, "a ping of %u B: 1 to %d are possible", size, SIZE_MOST);
 			return;
 		}
 		s->len = size;
@@ -129,7 +130,7 @@ server_step(struct session *s)
 		break;
 	case WAIT_SINK:
 		if (size < s->len) {
-			talk_leave(s, "a sink of %u B for a ping of %u B", size, s->len);
+			talk_disconnect(s, "a sink of %u B for a ping of %u B", size, s->len);
 			return;
 		}
 		s->step = WRITING;
@@ -171,28 +172,28 @@ client_step(struct session *s)
 		return;
 	}
 	if (opt.validate && memcmp(mem.ping[0], mem.sink, opt.size) != 0) {
-		talk_leave(s, "what came back is not what was sent");
+		talk_disconnect(s, "what came back is not what was sent");
 		return;
 	}
 	show("ping data: ", mem.sink, opt.size);
 	s->pings++;
 	pings++;
 	if (s->pings == opt.count)
-		talk_leave(s, "done");
+		talk_disconnect(s, "done");
 	else
 		talk_begin(s);
 }
 
 void
-talk_go_on(struct session *s)
+talk_resume(struct session *s)
 {
 	bool wait = s->step != READING && s->step != WRITING;
 
 	/* A reply may arrive before the completion of the op that it answers. */
-	if (!s->up || s->flying > 0 || s->step == LEAVING || (wait && !s->told))
+	if (!s->up || s->in_flight > 0 || s->step == DISCONNECTING || (wait && !s->has_message))
 		return;
 	if (wait)
-		s->told = false;
+		s->has_message = false;
 	if (opt.client)
 		client_step(s);
 	else
@@ -206,17 +207,17 @@ talk_message(const struct leat_op *op)
 {
 	struct session *s;
 
-	if (op->src >= PEERS || sessions[op->src].step == NOBODY)
+	if (op->src >= PEERS || sessions[op->src].step == FREE)
 		return; /* its sender has disconnected */
 	s = &sessions[op->src];
-	if (s->step == LEAVING)
+	if (s->step == DISCONNECTING)
 		return;
 	if (op->len != sizeof(struct info) || op->oflags != 0)
-		talk_leave(s, "a message of %" PRIu64 " B is none of rping's", op->len);
-	else if (s->told || s->step == READING || s->step == WRITING)
-		talk_leave(s, "it spoke out of turn");
+		talk_disconnect(s, "a message of %" PRIu64 " B is none of rping's", op->len);
+	else if (s->has_message || s->step == READING || s->step == WRITING)
+		talk_disconnect(s, "it spoke out of turn");
 	else
 		memcpy(&s->in, op->buf, sizeof(s->in));
-	s->told = true;
-	talk_go_on(s);
+	s->has_message = true;
+	talk_resume(s);
 }
