@@ -127,8 +127,8 @@ class Edit:
             self._frame(grid, rect, glyphs)
             inner = rect.inner()
         # Keep a line for the answer, at the cost of a field.
-        told = 1 if (self.refused or self.waiting) and lines > 1 else 0
-        shown = min(len(self.fields), max(lines - told, 1))
+        answer_lines = 1 if (self.refused or self.waiting) and lines > 1 else 0
+        shown = min(len(self.fields), max(lines - answer_lines, 1))
         first = max(0, min(self.at - shown + 1, len(self.fields) - shown))
         name_width = max(len(f.name) for f in self.fields) + 1
         y = inner.y

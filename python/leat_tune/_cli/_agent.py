@@ -340,10 +340,10 @@ def run(args: argparse.Namespace) -> int:
     finally:
         if log is not None:
             log.close()
-    return _tell(args, one, outcome)
+    return _print_outcome(args, one, outcome)
 
 
-def _tell(args: argparse.Namespace, one: _Run, outcome: agent.Outcome) -> int:
+def _print_outcome(args: argparse.Namespace, one: _Run, outcome: agent.Outcome) -> int:
     confidence = args.confidence / 100
     if args.svg:
         with open(args.svg, "w", encoding="utf-8") as file:

@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     return _detached(args) if args.detach else _run(args, lambda status: None)
 
 
-def _run(args: argparse.Namespace, settled) -> int:
+def _run(args: argparse.Namespace, report_status) -> int:
     changes = _changes(args)
     sessions: dict[int, Session] = {}
     try:
@@ -93,7 +93,7 @@ def _run(args: argparse.Namespace, settled) -> int:
                 sessions[instance] = change.member.process.session(common.AGENT)
         _apply(changes, sessions, args.lease)
         _print(changes, args)
-        settled(0)
+        report_status(0)
         if args.lease is not None:
             _hold(list(sessions.values()), args)
         return 0
@@ -182,24 +182,24 @@ def _detached(args: argparse.Namespace) -> int:
 
     The child begins the session, since a session can't be used after a fork.
     """
-    told, tell = os.pipe()
+    read_end, write_end = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
     pid = os.fork()
     if pid > 0:
-        os.close(tell)
-        with open(told, "rb") as pipe:
+        os.close(write_end)
+        with open(read_end, "rb") as pipe:
             status = pipe.read(1)
         return status[0] if status else 1
-    os.close(told)
+    os.close(read_end)
     os.setsid()
 
-    def settled(status: int) -> None:
+    def report_status(status: int) -> None:
         sys.stdout.flush()
         null = os.open(os.devnull, os.O_RDWR)
         for fd in (0, 1, 2):
             os.dup2(null, fd)
-        os.write(tell, bytes([status]))
+        os.write(write_end, bytes([status]))
 
     # On an error the child prints it and ends; the parent then reads the end of the pipe.
-    return _run(args, settled)
+    return _run(args, report_status)

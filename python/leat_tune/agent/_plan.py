@@ -165,7 +165,7 @@ class _Plan:
     def run(self) -> Generator[Ask, Result, Outcome]:
         yield from self.search.run()
         start = self.search.starts
-        self.moved = self.search.here < self.search.elsewhere
+        self.moved = self.search.since_jump < self.search.before_jump
         outcome = Outcome(
             "unsure",
             self.space.start,

@@ -90,7 +90,7 @@ class Search:
         self.starts: list[Result] = []
         self.jumps: list[tuple[float, float]] = []  #: the start's level before and after
         #: trials of candidates since the last jump, and before it
-        self.here = self.elsewhere = 0
+        self.since_jump = self.before_jump = 0
         self._since = 0
         self._recent: list[float] = []
 
@@ -117,7 +117,7 @@ class Search:
     def jumped(self, before: float, after: float) -> None:
         """Note a jump of the start's level, and forget all scores."""
         self.jumps.append((before, after))
-        self.elsewhere, self.here = self.elsewhere + self.here, 0
+        self.before_jump, self.since_jump = self.before_jump + self.since_jump, 0
         self.trials.clear()
         self._recent.clear()
 
@@ -170,7 +170,7 @@ class Search:
             yield from self._start()
         result = yield Ask(config, "search")
         self._since += 1
-        self.here += 1
+        self.since_jump += 1
         self.trials.setdefault(config, []).append(self.score(result))
 
     def estimate(self, config: Config) -> float:
