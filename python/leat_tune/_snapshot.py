@@ -61,10 +61,10 @@ class Snapshot:
     leases: list[Lease]
 
     def find(self, pattern: str) -> list[Object]:
-        """Return objects by a pattern: "reactor", "reactor.lcore0", "reactor.*", "*.lcore[01]",
-        "*".
+        """Return the objects that match a pattern.
 
-        A row matches by its whole path, or by its component alone.
+        Patterns are "reactor", "reactor.lcore0", "reactor.*", "*.lcore[01]", "*". A row matches by
+        its whole path, or by its component alone.
         """
         component, dot, name = pattern.partition(".")
         name = name if dot else "*"

@@ -6,8 +6,8 @@ change several objects together, each is first changed under the session's lease
 released, and the values kept, only when all objects have accepted. If an object refuses, or this
 program is killed half-way, the leases end and all objects go back.
 
-A process has a bounded number of leases. With more than TOGETHER objects no leases are used:
-objects changed before a refusal stay changed, and the error message names them.
+A process has a bounded number of leases. With more than TOGETHER objects, and without --for, no
+leases are used: objects changed before a refusal stay changed, and the error message names them.
 """
 
 from __future__ import annotations

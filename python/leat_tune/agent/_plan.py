@@ -54,9 +54,9 @@ class Budget:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A comparison: of a candidate with the start, or, in the ablation, of the best settings
+    """A comparison of a candidate with the start.
 
-    with the same without one change.
+    In the ablation: of the best settings with the same settings without one change.
     """
 
     config: Config
@@ -72,7 +72,7 @@ class Comparison:
 
 @dataclass
 class Outcome:
-    """The outcome of a run. verdict is one of
+    """The outcome of a run. Its verdict is one of:
 
     "found"    better settings were found
     "unsure"   no difference could be told from noise
