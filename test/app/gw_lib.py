@@ -8,14 +8,17 @@ import subprocess
 import tempfile
 import time
 
-from perf_lib import (CPU_A, CPU_B, DEADLINE, Failed, Port, Proc, Skipped, case, check, expect_ok, main, run)
+from perf_lib import (CPU_A, CPU_B, DEADLINE, Failed, Port, Proc, Skipped, case, check, expect_ok,
+                      main, run)
 
-__all__ = ["CPU_A", "CPU_B", "DEADLINE", "Failed", "Gateways", "Port", "Proc", "Resp", "Server", "Skipped", "case",
+__all__ = ["CPU_A", "CPU_B", "DEADLINE", "Failed", "Gateways", "Port", "Proc", "Resp", "Server",
+           "Skipped", "case",
            "check", "cli", "command", "expect_ok", "main", "need_redis", "run", "until"]
 
 
 def need_redis():
-    missing = [p for p in ("redis-server", "redis-cli", "redis-benchmark") if shutil.which(p) is None]
+    missing = [p for p in ("redis-server", "redis-cli", "redis-benchmark")
+               if shutil.which(p) is None]
     if not missing:
         return
     text = "%s: not installed (redis-server, redis-tools)" % ", ".join(missing)
@@ -79,7 +82,8 @@ class Resp:
             if n < 0:
                 return None
             data = self.f.read(n + 2)
-            check(len(data) == n + 2 and data.endswith(b"\r\n"), "a string of %d B ends after %d" % (n, len(data)))
+            check(len(data) == n + 2 and data.endswith(b"\r\n"),
+                  "a string of %d B ends after %d" % (n, len(data)))
             return data[:-2]
         check(kind == b"*", "not RESP: %r" % line[:80])
         n = int(rest)
@@ -113,8 +117,10 @@ class Server:
         self.start()
 
     def start(self):
-        self.p = subprocess.Popen(["redis-server", "--port", self.port, "--bind", "127.0.0.1", "--unixsocket",
-                                   self.sock[5:], "--save", "", "--appendonly", "no", "--dir", self.dir,
+        self.p = subprocess.Popen(["redis-server", "--port", self.port, "--bind", "127.0.0.1",
+                                   "--unixsocket",
+                                   self.sock[5:], "--save", "", "--appendonly", "no", "--dir",
+                                   self.dir,
                                    "--client-output-buffer-limit", "pubsub 0 0 0", *self.conf],
                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
@@ -155,13 +161,16 @@ class Gateways:
         app = list(app)
         if vdev.startswith("fabric_ring"):
             g = Proc(["-l", str(CPU_A), "--vdev=" + vdev],
-                     ["--listen", "gw:1", "--backend", backend, "--reverse", "--listen", listen, "--to", "gw:1"] + app)
+                     ["--listen", "gw:1", "--backend", backend, "--reverse", "--listen", listen,
+                      "--to", "gw:1"] + app)
             self.all = [g]
             self.where = g.expect(r"^listening on (\S+)$", nth=2).group(1)
         else:
-            g = Proc(["-l", str(CPU_A), "--vdev=" + vdev], ["--listen", "127.0.0.1:0", "--backend", backend] + app)
+            g = Proc(["-l", str(CPU_A), "--vdev=" + vdev],
+                     ["--listen", "127.0.0.1:0", "--backend", backend] + app)
             addr = g.expect(r"^listening on (\S+)$").group(1)
-            h = Proc(["-l", str(CPU_B), "--vdev=" + vdev], ["--reverse", "--listen", listen, "--to", addr] + app)
+            h = Proc(["-l", str(CPU_B), "--vdev=" + vdev],
+                     ["--reverse", "--listen", listen, "--to", addr] + app)
             self.all = [g, h]
             self.where = h.expect(r"^listening on (\S+)$").group(1)
         self.forward, self.reverse = self.all[0], self.all[-1]
@@ -200,7 +209,8 @@ def cli(where, *args, stdin=None):
     """Runs redis-cli at the other end; returns its output."""
     at = ["-s", where[5:]] if where.startswith("unix:") else ["-h", where.rsplit(":", 1)[0], "-p",
                                                               where.rsplit(":", 1)[1]]
-    p = subprocess.run(["redis-cli", *at, *args], input=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    p = subprocess.run(["redis-cli", *at, *args], input=stdin, stdout=subprocess.PIPE,
+                       stderr=subprocess.STDOUT,
                        timeout=DEADLINE, stdin=subprocess.DEVNULL if stdin is None else None)
     check(p.returncode == 0, "redis-cli %s: %s: %s" % (args, p.returncode, p.stdout))
     return p.stdout.decode()

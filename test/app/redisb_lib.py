@@ -10,18 +10,20 @@ import subprocess
 import tempfile
 import threading
 
-from perf_lib import (CPU_A, CPU_B, DEADLINE, SIGINT, SIGTERM, Failed, Proc, Skipped, case, check, expect_ok, main,
-                      need_device, run)
+from perf_lib import (CPU_A, CPU_B, DEADLINE, SIGINT, SIGTERM, Failed, Proc, Skipped, case, check,
+                      expect_ok, main, need_device, run)
 
-__all__ = ["CPU_A", "CPU_B", "DEADLINE", "SIGINT", "SIGTERM", "Failed", "Fake", "Proc", "Redis", "Skipped", "bench",
-           "case", "check", "clean", "expect_ok", "main", "need_device", "need_redis", "one", "results", "run", "start"]
+__all__ = ["CPU_A", "CPU_B", "DEADLINE", "SIGINT", "SIGTERM", "Failed", "Fake", "Proc", "Redis",
+           "Skipped", "bench",
+           "case", "check", "clean", "expect_ok", "main", "need_device", "need_redis", "one",
+           "results", "run", "start"]
 
 ONE = ["-l", str(CPU_A)]
 # Servers want the CPU, too; and a busy machine takes its time to answer.
 LIGHT = ["--idle", "sleep", "--timeout", "60"]
 
-COUNTERS = ("requests", "request_bytes", "bytes_sent", "bytes_received", "errors", "wrong", "nil", "cut", "lost_clients",
-            "unsent", "delayed")
+COUNTERS = ("requests", "request_bytes", "bytes_sent", "bytes_received", "errors", "wrong", "nil",
+            "cut", "lost_clients", "unsent", "delayed")
 LATENCIES = ("min_us", "p50_us", "p90_us", "p99_us", "p99_9_us", "p99_99_us", "max_us")
 
 
@@ -100,7 +102,8 @@ class Connection:
 
     def send(self, *args):
         args = [a if isinstance(a, bytes) else str(a).encode() for a in args]
-        self.s.sendall(b"*%d\r\n" % len(args) + b"".join(b"$%d\r\n%s\r\n" % (len(a), a) for a in args))
+        self.s.sendall(b"*%d\r\n" % len(args) +
+                       b"".join(b"$%d\r\n%s\r\n" % (len(a), a) for a in args))
 
     def call(self, *args):
         self.send(*args)
@@ -125,8 +128,8 @@ class Redis:
         self.path = os.path.join(self.dir, "s")
         self.log = []
         self.p = subprocess.Popen(
-            ["redis-server", "--port", "0", "--unixsocket", self.path, "--save", "", "--dir", self.dir,
-             "--enable-debug-command", "yes", *args],
+            ["redis-server", "--port", "0", "--unixsocket", self.path, "--save", "", "--dir",
+             self.dir, "--enable-debug-command", "yes", *args],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         for line in self.p.stdout:
             self.log.append(line)

@@ -3,10 +3,13 @@
 
 import json
 
-from perf_lib import (CPU_A, CPU_B, Failed, Port, Proc, Skipped, case, check, expect_ok, main, need_device, run)
+from perf_lib import (CPU_A, CPU_B, Failed, Port, Proc, Skipped, case, check, expect_ok, main,
+                      need_device, run)
 
-__all__ = ["CPU_A", "CPU_B", "Failed", "Port", "Proc", "Skipped", "case", "check", "clean", "client", "expect_ok",
-           "exact", "main", "need_device", "ranks_of", "results", "run", "self_run", "Listener", "TWO"]
+__all__ = ["CPU_A", "CPU_B", "Failed", "Port", "Proc", "Skipped", "case", "check", "clean",
+           "client", "expect_ok",
+           "exact", "main", "need_device", "ranks_of", "results", "run", "self_run", "Listener",
+           "TWO"]
 
 # Two lcores, on two CPUs where there are two.
 TWO = ["--lcores", "0@%d,1@%d" % (CPU_A, CPU_B)]
@@ -107,5 +110,6 @@ def ranks_of(vdev, n, where, app, lcores=1, first=0):
         cpu = (CPU_A, CPU_B)[r % 2]
         eal = ["--lcores", ",".join("%d@%d" % (i, cpu) for i in range(lcores))]
         started.append(Proc(eal + ["--vdev=" + vdev],
-                            ["--ranks-dir", where, "--rank", str(r), "--ranks", str(n)] + PATIENT + app))
+                            ["--ranks-dir", where, "--rank", str(r), "--ranks", str(n)] + PATIENT +
+                            app))
     return started

@@ -78,7 +78,8 @@ class Channel:
 
     def inspect(self):
         j = json.loads(run("inspect", self.name, "--json"))
-        check(j["schema"] == "leat-channel" and j["version"] == 1 and j["name"] == self.name, str(j))
+        check(j["schema"] == "leat-channel" and j["version"] == 1 and j["name"] == self.name,
+              str(j))
         check(re.fullmatch(r"\d+\.\d+\.\d+", j["leat"]), str(j))
         return j
 
@@ -166,7 +167,8 @@ def lines():
         check(out == [{"type": 7, "hash": "0x0000000000000abc", "length": len(t), "redelivered": 0,
                        "text": t}
                       for t in ("hello", "two words", "-x")], str(out))
-        j = json.loads(run("send", ch.name, "--json", stdin=b"a\n\nb\n\nno newline", err="left out: 2"))
+        j = json.loads(run("send", ch.name, "--json", stdin=b"a\n\nb\n\nno newline",
+                           err="left out: 2"))
         check((j["sent"], j["dropped"], j["empty"]) == (3, 0, 2), str(j))
         check(run("recv", ch.name, "-n2") == b"a\nb\n", "two of three")
         check(run("recv", ch.name) == b"no newline\n", "the third")
@@ -189,11 +191,12 @@ def bytes_of_all_values():
         run("send", ch.name, "-z", stdin=b"\0".join(items))
         check(run("recv", ch.name, "-z") == b"".join(i + b"\0" for i in items), "null")
         # What JSON's text is, and what is none (RFC 3629): overlong, surrogate, beyond the last, cut off.
-        for text in ("\u00e9", "\u20ac", "\U0001f600", "\x7f\x01\"\\/", "\u0800\ud7ff\ue000\U0010ffff"):
+        for text in ("\u00e9", "\u20ac", "\U0001f600", "\x7f\x01\"\\/",
+                     "\u0800\ud7ff\ue000\U0010ffff"):
             run("send", ch.name, text)
             check(json.loads(run("recv", ch.name, "--json"))["text"] == text, text)
-        for raw in (b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xe2\x82", b"\x80", b"\xf0\x80\x80\x80",
-                    b"\xc3\x28", b"\xf8\x88\x80\x80\x80"):
+        for raw in (b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xe2\x82", b"\x80",
+                    b"\xf0\x80\x80\x80", b"\xc3\x28", b"\xf8\x88\x80\x80\x80"):
             run("send", ch.name, stdin=raw)
             got = json.loads(run("recv", ch.name, "--json"))
             check(got["hex"] == raw.hex() and "text" not in got, str(got))
@@ -208,7 +211,8 @@ def long_lines():
     with Channel("--size", "4K") as ch:
         run("send", ch.name, stdin=b"x" * 2032 + b"\n" + b"y\n")
         check(run("recv", ch.name) == b"x" * 2032 + b"\ny\n", "the longest")
-        run("send", ch.name, stdin=b"ok\n" + b"x" * 2033 + b"\nnever\n", code=1, err="line 2 .* 2032 bytes")
+        run("send", ch.name, stdin=b"ok\n" + b"x" * 2033 + b"\nnever\n", code=1,
+            err="line 2 .* 2032 bytes")
         run("send", ch.name, stdin=b"x" * 100000, code=1, err="line 1 .* 2032 bytes")
         run("send", ch.name, "x" * 2033, code=1, err="line 1 .* 2032 bytes")
         run("send", ch.name, "--block", "2033", stdin=b"x", code=2, err="2032")
@@ -282,7 +286,8 @@ def terminated():
         run("send", ch.name, "last")
         run("terminate", ch.name)
         out = [finish(p).out for p in sleepers]
-        check(sorted(out) == [b"", b"", b"last\n"] and not any(p.returncode for p in sleepers), str(out))
+        check(sorted(out) == [b"", b"", b"last\n"] and not any(p.returncode for p in sleepers),
+              str(out))
         check(ch.inspect()["terminated"], "terminated")
         run("send", ch.name, "x", code=4, err="is terminated")
         run("recv", ch.name, "-n", "2", code=4, err="after 0 of 2")
@@ -299,7 +304,8 @@ def terminated():
 
 @case
 def looking():
-    with Channel("--size", "8K", "--participants", "3", "--on-death", "drop", "--notify", "none") as ch:
+    with Channel("--size", "8K", "--participants", "3", "--on-death", "drop", "--notify",
+                 "none") as ch:
         run("send", ch.name, "a", "b")
         j = ch.inspect()
         check((j["size"], j["participants_max"], j["on_death"], j["notify"], j["terminated"]) ==
@@ -312,7 +318,8 @@ def looking():
         text = run("inspect", ch.name).decode()
         check(open(ch.path, "rb").read() == before, "inspect changed something")
         check(re.search(r"buffer 8192 bytes.*\n.*write 128, read 0, free 0: 128 bytes in use\n"
-                        r"frames .*committed 2.*\ncounters .*sent 2.*\nparticipants 0 of 3\n", text), text)
+                        r"frames .*committed 2.*\ncounters .*sent 2.*\nparticipants 0 of 3\n",
+                        text), text)
         os.chmod(ch.path, 0o400)
         ch.inspect()
         os.chmod(ch.path, 0o600)
@@ -329,7 +336,8 @@ def looking():
             one = json.loads(p.stdout.readline())
         run("terminate", ch.name)
         lines_ = finish(p).out.splitlines()
-        check(p.returncode == 0 and (json.loads(lines_[-1]) if lines_ else one)["terminated"], p.err)
+        check(p.returncode == 0 and (json.loads(lines_[-1]) if lines_ else one)["terminated"],
+              p.err)
     with Channel() as ch:
         text = run("attach", ch.name, "--interval", "0.01", "-n", "3").decode().splitlines()
         check(len(text) == 4 and text[0].split()[0] == "sent/s", str(text))
@@ -344,8 +352,8 @@ def what_is_no_channel():
         for command in ("send", "recv", "attach", "inspect", "terminate", "destroy"):
             run(command, ch.name, code=1, err="%s: No such file" % ch.name)
         run("recv", ch.name, code=1, err="leat-channel create")
-        for content, words in ((b"", "being made"), (b"x" * 100, "being made"), (bytes(70000), "not ready"),
-                               (b"x" * 70000, "not a channel")):
+        for content, words in ((b"", "being made"), (b"x" * 100, "being made"),
+                               (bytes(70000), "not ready"), (b"x" * 70000, "not a channel")):
             with open(ch.path, "wb") as file:
                 file.write(content)
             for command in ("send", "recv", "attach", "inspect", "terminate"):
@@ -355,7 +363,8 @@ def what_is_no_channel():
             check(not os.path.exists(ch.path), "destroyed")
         run("create", ch.name, "--size", "4K")
         good = open(ch.path, "rb").read()
-        for at, value, words in ((8, 99, "version 99"), (12, 200, "sizes"), (16, 3, "sizes"), (24, 7, "sizes"),
+        for at, value, words in ((8, 99, "version 99"), (12, 200, "sizes"), (16, 3, "sizes"),
+                                 (24, 7, "sizes"),
                                  (32, 9, "policies"), (128, 1, "positions"), (257, 1, "positions")):
             with open(ch.path, "wb") as file:
                 file.write(good[:at] + bytes([value]) + good[at + 1:])
@@ -382,9 +391,10 @@ def memory_that_lies():
                 # The head and the positions, or marks and frames.
                 at = rng.choice((rng.randrange(8, 1024), rng.randrange(9088, len(good))))
                 lies[at] = rng.choice((0, 1, 0x7f, 0xff, rng.randrange(256)))
-            for args in (["inspect"], ["inspect", "--json"], ["recv"], ["recv", "--json", "--invalid", "skip"],
-                         ["send", "--full", "fail", "y"], ["send", "--full", "drop-oldest", "y" * 2000],
-                         ["terminate"]):
+            for args in (["inspect"], ["inspect", "--json"], ["recv"],
+                         ["recv", "--json", "--invalid", "skip"],
+                         ["send", "--full", "fail", "y"],
+                         ["send", "--full", "drop-oldest", "y" * 2000], ["terminate"]):
                 with open(ch.path, "wb") as file:
                     file.write(lies)
                 p = finish(start(args[0], ch.name, *args[1:]))
@@ -399,7 +409,8 @@ def memory_that_goes_away():
         p = start("attach", ch.name, "--interval", "0.01", "--json")
         p.stdout.readline()
         os.truncate(ch.path, 0)
-        check(finish(p).returncode == 1 and "memory is gone" in p.err, "%s %s" % (p.returncode, p.err))
+        check(finish(p).returncode == 1 and "memory is gone" in p.err,
+              "%s %s" % (p.returncode, p.err))
 
 
 @case
@@ -508,7 +519,8 @@ def killed():
         got = p.out.splitlines()
         check(got.count(b"the end") == 1 and set(got) <= {b"line", b"the end"}, str(p.out[-200:]))
         j = ch.inspect()
-        check(j["frames"]["reserved"] == j["frames"]["reading"] == j["frames"]["committed"] == 0, str(j))
+        check(j["frames"]["reserved"] == j["frames"]["reading"] == j["frames"]["committed"] == 0,
+              str(j))
         check(j["participants"] == [] or not any(w["alive"] for w in j["participants"]), str(j))
 
 
@@ -531,7 +543,8 @@ def many_of_each():
                 order = [i for m, i in mine if m == n]
                 check(order == sorted(order), "order of sender %d" % n)
             got += mine
-        check(sorted(got) == [(n, i) for n in range(3) for i in range(3000)], "%d frames" % len(got))
+        check(sorted(got) == [(n, i) for n in range(3) for i in range(3000)],
+              "%d frames" % len(got))
 
 
 main()

@@ -265,7 +265,8 @@ def mutants():
     return {"empty": b"", "huge": b"9" * (1 << 20), "noise": noise, "zeros": b"\0" * 100,
             "escape": b"4: \x1b[2J\x1b]0;x\x07\r\n", "negative": b"-1", "wide": b"9" * 40,
             "most": b"18446744073709551615", "hex": b"0xffffffffffffffff",
-            "words": b"a b c d e f\n" * 1000, "lists": b"0-4294967295,5-1,9-", "quotes": b"\"';$(x)\\"}
+            "words": b"a b c d e f\n" * 1000, "lists": b"0-4294967295,5-1,9-",
+            "quotes": b"\"';$(x)\\"}
 
 
 def survives(files, what, text=True):

@@ -47,8 +47,10 @@ def tcp_backend_and_unix_listener():
             # The log tells which of the server's clients it is.
             c = g.connect()
             name = c.call("CLIENT", "ID") and dict(
-                f.split("=", 1) for f in c.call("CLIENT", "LIST", "ID", c.call("CLIENT", "ID")).decode().split())
-            g.forward.expect("is the backend's client %s " % name["addr"].replace(".", "\\."), which="err")
+                f.split("=", 1)
+                for f in c.call("CLIENT", "LIST", "ID", c.call("CLIENT", "ID")).decode().split())
+            g.forward.expect("is the backend's client %s " % name["addr"].replace(".", "\\."),
+                             which="err")
             c.close()
         check(not os.path.exists(path[5:]), "the socket's file is left")
 
@@ -58,7 +60,8 @@ def values_of_any_size():
     rng = random.Random(1)
     with Server() as s, gateways(s) as g:
         c = g.connect()
-        for size in (0, 1, 63, 64, 4096, 65535, 65536, 65537, 262143, 262144, 262145, 1 << 20, (16 << 20) - 1, 16 << 20):
+        for size in (0, 1, 63, 64, 4096, 65535, 65536, 65537, 262143, 262144, 262145, 1 << 20,
+                     (16 << 20) - 1, 16 << 20):
             value = rng.randbytes(size)
             check(c.call("SET", "v", value) == "+OK", "SET of %d B" % size)
             check(s.direct.call("GET", "v") == value, "%d B arrived otherwise" % size)
@@ -82,12 +85,14 @@ def pipelines():
 @case
 def both_directions_full():
     """A client that writes without reading is stopped, and has lost nothing when it reads at last."""
-    with Server("--client-output-buffer-limit", "normal 0 0 0") as s, gateways(s, "--client-bytes", "64K") as g:
+    with Server("--client-output-buffer-limit", "normal 0 0 0") as s, gateways(s, "--client-bytes",
+                                                                               "64K") as g:
         value = os.urandom(1 << 20)
         s.direct.call("SET", "v", value)
         c = g.connect(rcvbuf=65536)
         n = 64
-        t = threading.Thread(target=lambda: c.s.sendall(b"".join(command("GET", "v") for _ in range(n))), daemon=True)
+        t = threading.Thread(target=lambda: c.s.sendall(b"".join(command("GET", "v")
+                                                                 for _ in range(n))), daemon=True)
         t.start()
         other = g.connect()
         for _ in range(20):
@@ -109,7 +114,8 @@ def subscriber_that_does_not_read():
         for i in range(n):
             check(pub.call("PUBLISH", "ch", b"%d " % i + text) == 1, "PUBLISH %d" % i)
         # What it did not read waits at the server, not in the gateway.
-        held = [f for f in s.direct.call("CLIENT", "LIST", "TYPE", "pubsub").decode().split() if f.startswith("omem=")]
+        held = [f for f in s.direct.call("CLIENT", "LIST", "TYPE", "pubsub").decode().split()
+                if f.startswith("omem=")]
         check(int(held[0][5:]) > 10000 * n // 2, "the server holds %s" % held)
         for i in range(n):
             got = sub.read()
@@ -151,12 +157,13 @@ def redis_benchmark():
         for tests, more in (("set,get,lrange_100", ["-c", "50", "-P", "16", "-n", "20000"]),
                             ("set,get", ["-c", "100", "-n", "2000", "-d", "20000"]),
                             ("set,get", ["-c", "1", "-n", "500"])):
-            p = subprocess.run(["redis-benchmark", "-p", g.where.rsplit(":", 1)[1], "-q", "-t", tests, *more],
-                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                               timeout=DEADLINE)
+            p = subprocess.run(["redis-benchmark", "-p", g.where.rsplit(":", 1)[1], "-q", "-t",
+                                tests, *more],
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, timeout=DEADLINE)
             said = p.stdout.count(b"requests per second")
-            check(p.returncode == 0 and said == (4 if "lrange" in tests else 2) and b"rror" not in p.stdout,
-                  "%s: %s" % (more, p.stdout.decode()))
+            check(p.returncode == 0 and said == (4 if "lrange" in tests else 2) and
+                  b"rror" not in p.stdout, "%s: %s" % (more, p.stdout.decode()))
         until("the server forgets them", lambda: s.clients() == 0)
 
 
@@ -176,7 +183,8 @@ def half_closed():
             except EOFError:
                 pass
             c.close()
-        until("all was set", lambda: s.direct.call("EXISTS", *["h%d" % i for i in range(100)]) == 100)
+        until("all was set",
+              lambda: s.direct.call("EXISTS", *["h%d" % i for i in range(100)]) == 100)
         until("the server forgets them", lambda: s.clients() == 0)
 
 
@@ -188,7 +196,8 @@ def closed_at_once():
             c = g.connect()
             c.s.sendall(command("RPUSH", "l", i) + command("RPUSH", "big", b"x" * 100000))
             c.close()
-        until("all came", lambda: s.direct.call("LLEN", "l") == 50 and s.direct.call("LLEN", "big") == 50)
+        until("all came",
+              lambda: s.direct.call("LLEN", "l") == 50 and s.direct.call("LLEN", "big") == 50)
         until("the server forgets them", lambda: s.clients() == 0)
         # QUIT: the server ends, after its answer.
         c = g.connect()
@@ -242,9 +251,10 @@ def client_killed():
         until("legs are ready", lambda: cli(g.where, "PING"))
         before = g.fds()
         for _ in range(3):
-            p = subprocess.Popen(["redis-benchmark", "-p", g.where.rsplit(":", 1)[1], "-n", "100000000", "-c", "20",
-                                  "-P", "16", "-d", "1000", "-q", "-t", "set"], stdin=subprocess.DEVNULL,
-                                 stdout=subprocess.DEVNULL)
+            p = subprocess.Popen(["redis-benchmark", "-p", g.where.rsplit(":", 1)[1], "-n",
+                                  "100000000", "-c", "20",
+                                  "-P", "16", "-d", "1000", "-q", "-t", "set"],
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
             until("its clients", lambda: s.clients() >= 20)
             p.send_signal(signal.SIGKILL)
             p.wait()
@@ -408,7 +418,8 @@ def stop_has_a_deadline():
             p.signal(signal.SIGINT)
         # Two signals that come before the first is looked at are one.
         for p in (g.forward, g.reverse):
-            p.expect("%s .*: stops: 1 clients" % ("forward" if p is g.forward else "reverse"), which="err")
+            p.expect("%s .*: stops: 1 clients" % ("forward" if p is g.forward else "reverse"),
+                     which="err")
         for p in g.all:
             p.signal(signal.SIGINT)
             check(p.wait() == -signal.SIGINT, p.text())
@@ -510,7 +521,8 @@ def ends_in_every_order():
                         got = read_all(c.s)
                         t.join(DEADLINE)
                     check(got == todo[key][2], "%s: %d B came back, not %d" % (order, len(got), z))
-                    check(done.acquire(timeout=DEADLINE), "%s, %d B, %d B: %s" % (order, a, z, b.failed))
+                    check(done.acquire(timeout=DEADLINE),
+                          "%s, %d B, %d B: %s" % (order, a, z, b.failed))
                     c.close()
         check(not b.failed, str(b.failed))
 
@@ -606,7 +618,8 @@ def numbers():
                     if line.startswith("{"):
                         j = json.loads(line)
                         told[j["leg"].split()[0]] = j
-            good = [j for j in told.values() if j["latencies"] >= 100 and j["ended"] == 1 and j["clients"] == 0]
+            good = [j for j in told.values() if j["latencies"] >= 100 and j["ended"] == 1 and
+                    j["clients"] == 0]
             return good if len(good) == 2 else None
 
         for j in until("the numbers", all_told):

@@ -19,7 +19,8 @@ def bad(code, pattern, eal, app=None):
     p = run(eal, app)
     what = " ".join(p.args)
     check(p.code == code, "exit code %s, not %s: %s\n%s" % (p.code, code, what, p.text()))
-    check(re.search("^(leat/app: )?(leat-redis-gateway: |gateway: )?.*(%s)" % pattern, p.err(), re.M),
+    check(re.search("^(leat/app: )?(leat-redis-gateway: |gateway: )?.*(%s)" % pattern, p.err(),
+                    re.M),
           "no '%s' from %s\n%s" % (pattern, what, p.text()))
     check(p.out() == "", p.text())
 
@@ -39,15 +40,20 @@ def command_line():
             ("a leg needs --listen", LEG + ["--reverse"]),
             ("--listen b:2: this leg has 'a:1' already", ["--listen", "a:1", "--listen", "b:2"]),
             ("--to b:2: this leg has 'b:1' already", ["--backend", "b:1", "--to", "b:2"]),
-            ("--backend b:1: a leg with --reverse goes --to", ["--reverse", "--listen", "a:1", "--backend", "b:1"]),
-            ("--to: 'unix:/x': that is an address of the device", ["--listen", "a:1", "--to", "unix:/x"]),
-            ("--listen: 'unix:/x': that is an address of the device", ["--listen", "unix:/x", "--backend", "b:1"]),
+            ("--backend b:1: a leg with --reverse goes --to",
+             ["--reverse", "--listen", "a:1", "--backend", "b:1"]),
+            ("--to: 'unix:/x': that is an address of the device",
+             ["--listen", "a:1", "--to", "unix:/x"]),
+            ("--listen: 'unix:/x': that is an address of the device",
+             ["--listen", "unix:/x", "--backend", "b:1"]),
             ("more than 64 legs", LEG * 65),
             ("--allow: '' is not an address or a range", LEG + ["--allow", ""]),
             ("--allow: '10.0.0' is not an address", LEG + ["--allow", "10.0.0"]),
             ("--allow: '10.0.0.0/33': a number of bits up to 32", LEG + ["--allow", "10.0.0.0/33"]),
-            ("--allow: 'fd00::/129': a number of bits up to 128", LEG + ["--allow", "10.0.0.0/8,fd00::/129"]),
-            ("--allow: '10.0.0.1/8': bits are set behind the first 8", LEG + ["--allow", "10.0.0.1/8"]),
+            ("--allow: 'fd00::/129': a number of bits up to 128",
+             LEG + ["--allow", "10.0.0.0/8,fd00::/129"]),
+            ("--allow: '10.0.0.1/8': bits are set behind the first 8",
+             LEG + ["--allow", "10.0.0.1/8"]),
             ("--allow: more than 256 ranges", LEG + ["--allow", ",".join(["::1"] * 257)]),
             ("--clients: 0 is out of range", LEG + ["--clients", "0"]),
             ("--clients: 'many' is not a number", LEG + ["--clients", "many"]),
@@ -70,7 +76,8 @@ def devices_and_addresses():
     bad(1, "no device: name one with --vdev", CPU, LEG)
     bad(1, "no device fabric_ring7", RING, ["--dev", "fabric_ring7"] + LEG)
     bad(1, "'nowhere.invalid:1': ", RING, ["--listen", "a:1", "--backend", "nowhere.invalid:1"])
-    bad(1, "a path of 1 to 107 characters", RING, ["--listen", "a:1", "--backend", "unix:/" + "x" * 200])
+    bad(1, "a path of 1 to 107 characters", RING,
+        ["--listen", "a:1", "--backend", "unix:/" + "x" * 200])
     bad(1, "clients, where fabric_ring0 can have", RING, LEG + ["--clients", "60000"])
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
@@ -95,21 +102,27 @@ def open_to_others():
     need_redis()
     with Server() as s:
         for where in ("0.0.0.0:0", ":0", "[::]:0"):
-            bad(2, "%s can be reached from other machines, and the backend .* asks for no password: .* Say who may "
-                "connect \\(--allow CIDR\\), or give it a password \\(requirepass\\)" % re.escape(where), TCP,
-                ["--listen", where, "--backend", "127.0.0.1:" + s.port])
+            bad(2,
+                "%s can be reached from other machines, and the backend .* asks for no password: "
+                ".* Say who may "
+                "connect \\(--allow CIDR\\), or give it a password \\(requirepass\\)" %
+                re.escape(where), TCP, ["--listen", where, "--backend", "127.0.0.1:" + s.port])
         bad(2, "asks for no password", TCP, ["--listen", "0.0.0.0:0", "--backend", s.sock])
         starts(TCP, ["--listen", "0.0.0.0:0", "--backend", s.sock, "--allow", "10.0.0.0/8"])
         starts(TCP, ["--listen", "127.0.0.1:0", "--backend", s.sock])
         # Names of the process.
         starts(RING, ["--listen", "0.0.0.0:1", "--backend", s.sock])
-        bad(2, "0.0.0.0:0 can be reached from other machines, .* sees clients of the gateway only: say who may connect",
+        bad(2,
+            "0.0.0.0:0 can be reached from other machines, .* sees clients of the gateway only: "
+            "say who may connect",
             RING, ["--reverse", "--listen", "0.0.0.0:0", "--to", "a:1"])
         starts(RING, ["--reverse", "--listen", "0.0.0.0:0", "--to", "a:1", "--allow", "::1"])
     with Server("--requirepass", "secret") as s:
         starts(TCP, ["--listen", "0.0.0.0:0", "--backend", s.sock])
     with Port() as nobody:
-        bad(2, "whether the backend .* asks for a password is not known \\(Connection refused\\): start it first", TCP,
+        bad(2,
+            "whether the backend .* asks for a password is not known \\(Connection refused\\): "
+            "start it first", TCP,
             ["--listen", "0.0.0.0:0", "--backend", nobody])
     # One that says nothing, and one that is no server of this kind.
     with socket.socket() as mute:
@@ -122,9 +135,12 @@ def open_to_others():
 
 @case
 def several_legs():
-    p = Proc(RING, ["--listen", "a:1", "--backend", "unix:/nowhere", "--listen", "a:2", "--backend", "127.0.0.1:1",
-                    "--reverse", "--listen", "127.0.0.1:0", "--to", "a:2"])
-    check([p.expect(r"^listening on (\S+)$", nth=i + 1).group(1) for i in range(2)] == ["a:1", "a:2"], p.text())
+    p = Proc(RING,
+             ["--listen", "a:1", "--backend", "unix:/nowhere", "--listen", "a:2", "--backend",
+              "127.0.0.1:1", "--reverse", "--listen", "127.0.0.1:0", "--to", "a:2"])
+    check([p.expect(r"^listening on (\S+)$", nth=i + 1).group(1) for i in range(2)] == ["a:1",
+                                                                                        "a:2"],
+          p.text())
     p.expect(r"^listening on 127\.0\.0\.1:[1-9]", nth=1)
     p.signal(15)
     check(p.wait() == 0, p.text())
@@ -142,7 +158,8 @@ def help_and_lists():
         check(o in man, "%s is not in the man page" % o)
     check(all(len(line) <= 112 for line in text.splitlines()), "long lines")
     check(re.match(r"leat-redis-gateway \d", expect_ok(run(["--version"])).out()), "--version")
-    check("fabric_ring" in str(json.loads(expect_ok(run(["--list-drivers", "--json"])).out())), "--list-drivers")
+    check("fabric_ring" in str(json.loads(expect_ok(run(["--list-drivers", "--json"])).out())),
+          "--list-drivers")
     check("fabric_ring0" in expect_ok(run(RING + ["--list-devices"])).out(), "--list-devices")
 
 

@@ -44,7 +44,8 @@ def command_line():
             ("--size: '8Q' is not a size", ["--self", "--size", "8Q"]),
             ("--size: '4097M' is more than 4G", ["--self", "--size", "4097M"]),
             ("--size: '99999999999G' is more than", ["--self", "--size", "99999999999G"]),
-            ("--size: '18446744073709551616' is more", ["--self", "--size", "18446744073709551616"]),
+            ("--size: '18446744073709551616' is more",
+             ["--self", "--size", "18446744073709551616"]),
             ("the range '8-4' ends below", ["--self", "--size", "8-4"]),
             ("more than 4096 sizes", ["--self", "--size", ",".join(["8"] * 4097)]),
             ("--iterations: '1x' is not a number", ["--self", "-n", "1x"]),
@@ -61,7 +62,8 @@ def command_line():
             ("--rate goes with --test lat", ["--self", "--test", "bw", "--rate", "1K"]),
             ("--rate: 0 is out of range", ["--self", "--rate", "0"]),
             ("--rate and --check together", ["--self", "--rate", "1K", "--check", "--op", "write"]),
-            ("--rate and --check together", ["--self", "--rate", "1K", "--check", "--op", "all,write"]),
+            ("--rate and --check together",
+             ["--self", "--rate", "1K", "--check", "--op", "all,write"]),
             ("--corrupt is of no use without --check", ["--self", "--corrupt", "1"]),
             ("--once goes with --listen", ["--self", "--once"]),
             ("--histogram goes with --test lat", ["--self", "--test", "bw", "--histogram", "x"]),
@@ -165,7 +167,8 @@ def help_and_lists():
     check({"fabric_ring", "fabric_shm", "fabric_ofi", "fabric_efa"} <= set(names), str(names))
     names = [d["name"] for d in json.loads(expect_ok(run(CPU, ["--list-drivers", "--json"])).out())]
     check("fabric_ring" in names, str(names))
-    check("fabric_ring0: driver fabric_ring" in expect_ok(run(RING + ["--list-devices"])).out(), "?")
+    check("fabric_ring0: driver fabric_ring" in expect_ok(run(RING + ["--list-devices"])).out(),
+          "?")
     devs = json.loads(expect_ok(run(RING, ["--list-devices", "--json"])).out())
     check(devs[0]["name"] == "fabric_ring0" and "fetch_add" in devs[0]["ops"], str(devs))
 

@@ -7,8 +7,8 @@ import signal
 import socket
 import tempfile
 
-from redisb_lib import (CPU_A, CPU_B, SIGINT, SIGTERM, Fake, Proc, Redis, bench, case, check, clean, expect_ok, main,
-                        need_redis, one, results, start)
+from redisb_lib import (CPU_A, CPU_B, SIGINT, SIGTERM, Fake, Proc, Redis, bench, case, check, clean,
+                        expect_ok, main, need_redis, one, results, start)
 
 TWO = ["--lcores", "0@%d,1@%d" % (CPU_A, CPU_B)]
 # It holds what is replaced in commands.
@@ -20,28 +20,37 @@ ALL = ["--test", "ping,set,get,mset,lrange"]
 def every_test_as_often_as_asked_for():
     with Redis() as r:
         for eal in (None, TWO):
-            j = clean(bench(r.where, ALL + ["-n", "3001", "-r", "500", "-c", "7", "--verify"], eal), 3001)
-            check(all(x["latency"]["min_us"] > 0 for x in j["results"] + [{"latency": j["connect"]}]), str(j))
+            j = clean(bench(r.where, ALL + ["-n", "3001", "-r", "500", "-c", "7", "--verify"], eal),
+                      3001)
+            check(all(x["latency"]["min_us"] > 0
+                      for x in j["results"] + [{"latency": j["connect"]}]), str(j))
         c = r.connect()
         # set: twice so many, and the keys before each get
-        check(c.calls("ping") == 6002 and c.calls("set") == 2 * (3001 + 500) and c.calls("get") == 6002 and
+        check(c.calls("ping") == 6002 and c.calls("set") == 2 * (3001 + 500) and
+              c.calls("get") == 6002 and
               c.calls("mset") == 6002 and c.calls("lrange") == 6002 and c.calls("rpush") == 200,
               str([c.calls(x) for x in ("ping", "set", "get", "mset", "lrange", "rpush")]))
         check(c.call("DBSIZE") == 501, "%d keys" % c.call("DBSIZE"))
-        check(c.call("STRLEN", "leat:000000000499") == 64 and c.call("LLEN", "leat:list") == 100, "lengths")
+        check(c.call("STRLEN", "leat:000000000499") == 64 and c.call("LLEN", "leat:list") == 100,
+              "lengths")
         c.close()
 
 
 @case
 def sizes_and_pipelines():
     with Redis() as r:
-        for size, pipeline, clients, n in ((1, 1, 100, 3000), (1, 512, 3, 20000), (64, 16, 50, 20000),
-                                           (4096, 512, 4, 5000), (4097, 3, 5, 2000), (65536, 7, 3, 500),
-                                           (100001, 1, 9, 300), (1 << 20, 64, 2, 150), (16 << 20, 2, 2, 9)):
-            app = ["--test", "set,get,mset" if size < 1 << 20 else "set,get", "-d", str(size), "-P", str(pipeline),
-                   "-c", str(clients), "-n", str(n), "-r", "30", "--verify"]
+        for size, pipeline, clients, n in ((1, 1, 100, 3000), (1, 512, 3, 20000),
+                                           (64, 16, 50, 20000),
+                                           (4096, 512, 4, 5000), (4097, 3, 5, 2000),
+                                           (65536, 7, 3, 500),
+                                           (100001, 1, 9, 300), (1 << 20, 64, 2, 150),
+                                           (16 << 20, 2, 2, 9)):
+            app = ["--test", "set,get,mset" if size < 1 << 20 else "set,get", "-d", str(size), "-P",
+                   str(pipeline), "-c", str(clients), "-n", str(n), "-r", "30", "--verify"]
             clean(bench(r.where, app), n)
-        clean(bench(r.where, ["--test", "lrange", "--range", "37", "-d", "5000", "-P", "9", "-n", "500", "--verify"]), 500)
+        clean(bench(r.where,
+                    ["--test", "lrange", "--range", "37", "-d", "5000", "-P", "9", "-n", "500",
+                     "--verify"]), 500)
 
 
 @case
@@ -55,11 +64,13 @@ def for_a_time():
 @case
 def any_command():
     with Redis() as r:
-        clean(bench(r.where, ["-n", "200", "-r", "5", "-d", "10", "SET", "a:__rand_int__:__rand_int__",
-                              "<__data__>__rand_int__"]), 200)
+        clean(bench(r.where,
+                    ["-n", "200", "-r", "5", "-d", "10", "SET", "a:__rand_int__:__rand_int__",
+                     "<__data__>__rand_int__"]), 200)
         c = r.connect()
         keys = c.call("KEYS", "*")
-        check(0 < len(keys) <= 25 and all(re.fullmatch(rb"a:00000000000[0-4]:00000000000[0-4]", k) for k in keys),
+        check(0 < len(keys) <= 25 and
+              all(re.fullmatch(rb"a:00000000000[0-4]:00000000000[0-4]", k) for k in keys),
               str(keys))
         value = c.call("GET", keys[0])
         check(len(value) == 24 and value[:1] == b"<" and value[11:12] == b">", str(value))
@@ -79,7 +90,8 @@ def tcp():
         port = s.getsockname()[1]
     with Redis("--port", str(port)):
         for host in ("127.0.0.1", "localhost"):
-            clean(bench(["--connect", "tcp:%s:%d" % (host, port)], ["-n", "1000", "-P", "3", "--verify"]), 1000)
+            clean(bench(["--connect", "tcp:%s:%d" % (host, port)],
+                        ["-n", "1000", "-P", "3", "--verify"]), 1000)
 
 
 @case
@@ -95,14 +107,16 @@ def passwords_and_databases():
         check(p.code == 1 and "the first: -NOAUTH" in p.err() and one(p)["errors"] == 50, p.text())
         p = bench(r.where, app + ["--auth-file", bad.name])
         check(p.code == 1 and "AUTH: -WRONGPASS" in p.err(), p.text())
-        check("2 of 2 clients were lost" in results(p)["error"] and results(p)["results"] == [], p.text())
+        check("2 of 2 clients were lost" in results(p)["error"] and results(p)["results"] == [],
+              p.text())
         clean(bench(r.where, app + ["--auth-file", good.name, "--db", "3", "-r", "10"]), 50)
         c = r.connect()
         check(c.call("AUTH", SECRET) == "OK" and c.call("SELECT", "3") == "OK", "AUTH, SELECT")
         check(c.call("DBSIZE") == 10, "keys of database 3")
         check(c.call("ACL", "SETUSER", "joe", "on", ">wrong", "~*", "+ping") == "OK", "ACL")
         c.close()
-        clean(bench(r.where, app + ["--auth-file", bad.name, "--user", "joe", "--test", "ping"]), 50)
+        clean(bench(r.where, app + ["--auth-file", bad.name, "--user", "joe", "--test", "ping"]),
+              50)
         p = bench(r.where, app + ["--auth-file", good.name, "--db", "99"])
         check(p.code == 1 and "SELECT: -ERR DB index" in p.err(), p.text())
 
@@ -116,7 +130,8 @@ def errors_are_counted_and_told_once():
         c = r.connect()
         c.call("SET", "leat:list", "x")
         p = bench(r.where, ["-n", "30", "--test", "lrange", "--no-fill"])
-        check(p.code == 1 and one(p)["errors"] == 30 and "-WRONGTYPE" in one(p)["first_error"], p.text())
+        check(p.code == 1 and one(p)["errors"] == 30 and "-WRONGTYPE" in one(p)["first_error"],
+              p.text())
         c.call("CONFIG", "SET", "maxclients", "3")
         p = bench(r.where, ["-n", "30", "--test", "ping", "-c", "40"])
         check(p.code == 1 and "max number of clients reached" in p.err(), p.text())
@@ -133,7 +148,8 @@ def what_is_wrong_is_named():
         clean(bench(r.where, app), 200)
         # Another seed: other values.
         p = bench(r.where, app + ["--no-fill", "--seed", "2"])
-        check(p.code == 1 and one(p)["wrong"] == 200 and ": byte 0 of 64 is 0x" in p.err(), p.text())
+        check(p.code == 1 and one(p)["wrong"] == 200 and ": byte 0 of 64 is 0x" in p.err(),
+              p.text())
         p = bench(r.where, app + ["--no-fill", "-d", "65"])
         check(p.code == 1 and ": 64 bytes instead of 65" in p.err(), p.text())
         c = r.connect()
@@ -142,8 +158,10 @@ def what_is_wrong_is_named():
         c.call("SET", "leat:000000000007", bytes(value))
         c.close()
         p = bench(r.where, app + ["--no-fill", "-n", "2000"])
-        text = "leat:000000000007: byte 41 of 64 is 0x%02x instead of 0x%02x" % (value[41], value[41] ^ 0x10)
-        check(p.code == 1 and 0 < one(p)["wrong"] < 2000 and text in one(p)["first_wrong"] and text in p.err(), p.text())
+        text = "leat:000000000007: byte 41 of 64 is 0x%02x instead of 0x%02x" % (value[41],
+                                                                                 value[41] ^ 0x10)
+        check(p.code == 1 and 0 < one(p)["wrong"] < 2000 and text in one(p)["first_wrong"] and
+              text in p.err(), p.text())
 
 
 def fake(answer, app, greeting=b""):
@@ -165,9 +183,12 @@ def servers_that_answer_wrongly():
 
     p = fake(spoil, ["--test", "get", "-d", "3000", "--verify"])
     check(p.code == 1 and one(p)["wrong"] == 20 and "byte 2999 of 3000" in p.err(), p.text())
-    for reply, text in ((b"+NO\r\n", "answered with another status"), (b":1\r\n", "answered with a number"),
-                        (b"$2\r\nOK\r\n", "answered with a string"), (b"*0\r\n", "answered with a list"),
-                        (b"$-1\r\n", "answered with nil"), (b"*1\r\n+OK\r\n", "answered with a list")):
+    for reply, text in ((b"+NO\r\n", "answered with another status"),
+                        (b":1\r\n", "answered with a number"),
+                        (b"$2\r\nOK\r\n", "answered with a string"),
+                        (b"*0\r\n", "answered with a list"),
+                        (b"$-1\r\n", "answered with nil"),
+                        (b"*1\r\n+OK\r\n", "answered with a list")):
         p = fake(lambda args, n, reply=reply: reply, ["--test", "set"])
         check(p.code == 1 and one(p)["wrong"] == 20 and text in p.err(), p.text())
     p = fake(lambda args, n: b"*2\r\n$1\r\nx\r\n-ERR \x1b[31mred\x07\r\n", ["A"])
@@ -176,14 +197,17 @@ def servers_that_answer_wrongly():
 
 @case
 def servers_that_break_the_protocol():
-    for reply, text in ((b"!what\r\n", "Protocol error"), (b"+OK\r\n+OK\r\n", "nothing was asked for"),
-                        (b"$x\r\n", "."), (b"*9999999999999\r\n", "."), (b"*1\r\n" * 20, "."), (None, "has closed")):
+    for reply, text in ((b"!what\r\n", "Protocol error"),
+                        (b"+OK\r\n+OK\r\n", "nothing was asked for"),
+                        (b"$x\r\n", "."), (b"*9999999999999\r\n", "."), (b"*1\r\n" * 20, "."),
+                        (None, "has closed")):
         p = fake(lambda args, n, reply=reply: reply if n > 3 else b"+OK\r\n", ["--test", "set"])
         j = results(p)
         check(p.code == 1 and re.search("client \\d of lcore 0: .*" + text, p.err()), p.text())
         check(j["results"][0]["lost_clients"] > 0 and "clients were lost" in j["error"], p.text())
     p = fake(lambda args, n: b"+OK\r\n", ["--test", "set"], b"-ERR go away\r\n")
-    check(p.code == 1 and "-ERR go away" in p.err() and "nothing was asked for" in p.err(), p.text())
+    check(p.code == 1 and "-ERR go away" in p.err() and "nothing was asked for" in p.err(),
+          p.text())
 
 
 @case
@@ -210,7 +234,8 @@ def an_open_loop_counts_from_when_requests_were_due():
         check(x["delayed"] > 300 and x["delayed_max_us"] > 300000, str(x))
         check(x["latency"]["p90_us"] > 100000 and x["latency"]["max_us"] > 400000, str(x))
         # Two tests, one after the other.
-        clean(bench(r.where, ["--rate", "5000", "-n", "500", "-c", "20", "-r", "100", "--verify"]), 500)
+        clean(bench(r.where, ["--rate", "5000", "-n", "500", "-c", "20", "-r", "100", "--verify"]),
+              500)
 
 
 @case
@@ -218,7 +243,9 @@ def an_open_loop_that_is_too_fast_ends():
     with Redis() as r:
         p = bench(r.where, ["--test", "ping", "--rate", "1M", "-n", "100", "-c", "1"])
         check(one(expect_ok(p))["requests"] == 100, p.text())
-        p = bench(r.where, ["--rate", "100K", "-D", "0.5", "-c", "1", "-d", "1M", "--test", "set", "-r", "3"])
+        p = bench(r.where,
+                  ["--rate", "100K", "-D", "0.5", "-c", "1", "-d", "1M", "--test", "set", "-r",
+                   "3"])
         x = one(expect_ok(p))
         check(x["unsent"] > 0 and x["requests"] + x["unsent"] <= 50001, p.text())
 
@@ -245,7 +272,8 @@ def a_server_that_hangs():
         r.wait_calls("set", 100)
         r.signal(signal.SIGSTOP)
         p.code = p.wait()
-        check(p.code == 1 and one(p)["lost_clients"] == 5 and "no answer within 0.5 s" in p.err(), p.text())
+        check(p.code == 1 and one(p)["lost_clients"] == 5 and "no answer within 0.5 s" in p.err(),
+              p.text())
         # It takes connections, and does not answer.
         p = bench(r.where, ["--test", "ping", "-n", "5", "--timeout", "0.3", "--db", "1"])
         check(p.code == 1 and "no answer within 0.3 s" in p.err(), p.text())
@@ -258,17 +286,20 @@ def a_server_that_is_not_there():
         for where, text in (("unix:" + os.path.join(d, "s"), "No such file or directory"),
                             ("tcp:127.0.0.1:1", "Connection refused")):
             p = bench(["--connect", where], ["-n", "1"])
-            check(p.code == 1 and text in p.err() and results(p)["error"] == "connect: 50 of 50 clients were lost",
+            check(p.code == 1 and text in p.err() and
+                  results(p)["error"] == "connect: 50 of 50 clients were lost",
                   p.text())
         # One that does not accept: its backlog is full.
         with socket.socket(socket.AF_UNIX) as s:
             s.bind(os.path.join(d, "s"))
             s.listen(0)
-            p = bench(["--connect", "unix:" + os.path.join(d, "s")], ["-n", "1", "-c", "3", "--timeout", "0.3"])
+            p = bench(["--connect", "unix:" + os.path.join(d, "s")],
+                      ["-n", "1", "-c", "3", "--timeout", "0.3"])
             check(p.code == 1 and "clients were lost" in results(p)["error"], p.text())
         # Many that are refused at once.
         p = bench(["--connect", "unix:" + os.path.join(d, "none")], ["-n", "1", "-c", "5000"])
-        check(p.code == 1 and results(p)["error"] == "connect: 5000 of 5000 clients were lost", p.text())
+        check(p.code == 1 and results(p)["error"] == "connect: 5000 of 5000 clients were lost",
+              p.text())
 
 
 @case
@@ -277,7 +308,8 @@ def through_a_gateway():
         ring = ["-l", str(CPU_A), "--vdev=fabric_ring0"]
         way = ["--gateway", "unix:" + r.path]
         for eal in (ring, TWO + ["--vdev=fabric_ring0"]):
-            clean(bench(way, ALL + ["-n", "1001", "-P", "3", "-c", "20", "-r", "100", "--verify"], eal), 1001)
+            clean(bench(way, ALL + ["-n", "1001", "-P", "3", "-c", "20", "-r", "100", "--verify"],
+                        eal), 1001)
         clean(bench(way, ["-n", "20", "-d", "3M", "-c", "3", "-r", "5", "--verify"], ring), 20)
         p = start(way, ["--test", "set", "-D", "60", "-c", "5"], ring)
         r.wait_calls("set", 5000)
@@ -298,7 +330,8 @@ def signals():
             p.code = p.wait()
             j = results(p)
             # The server has seen 1000; 50 clients may have 4 without a reply.
-            check(p.code == code and j["interrupted"] and j["results"][0]["requests"] >= 800, p.text())
+            check(p.code == code and j["interrupted"] and j["results"][0]["requests"] >= 800,
+                  p.text())
             check("of lcore" not in p.err(), p.text())
             # It has closed all its connections.
             while len(c.call("CLIENT", "LIST").splitlines()) > 1:
@@ -309,11 +342,13 @@ def signals():
 @case
 def tables_and_progress():
     with Redis() as r:
-        p = Proc(["-l", str(CPU_A)], r.where + ["--idle", "sleep", "-D", "2.6", "--test", "ping", "--progress"])
+        p = Proc(["-l", str(CPU_A)],
+                 r.where + ["--idle", "sleep", "-D", "2.6", "--test", "ping", "--progress"])
         p.code = p.wait()
         expect_ok(p)
         check(re.search(r"^PING, 2 s, \d+ requests answered$", p.err(), re.M), p.text())
-        check(re.search(r"^ connect +50 ", p.out(), re.M) and re.search(r"^ +ping +\d+ +2\.\d", p.out(), re.M), p.text())
+        check(re.search(r"^ connect +50 ", p.out(), re.M) and
+              re.search(r"^ +ping +\d+ +2\.\d", p.out(), re.M), p.text())
         p = Proc(["-l", str(CPU_A)], r.where + ["--idle", "sleep", "-n", "10", "--test", "ping"])
         p.code = p.wait()
         check("requests answered" not in expect_ok(p).err(), p.text())

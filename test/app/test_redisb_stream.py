@@ -4,8 +4,8 @@
 import re
 import sys
 
-from redisb_lib import (CPU_A, CPU_B, SIGINT, Failed, Proc, Skipped, bench, case, check, clean, main, need_device, one, results,
-                        start)
+from redisb_lib import (CPU_A, CPU_B, SIGINT, Failed, Proc, Skipped, bench, case, check, clean,
+                        main, need_device, one, results, start)
 
 VDEV = sys.argv.pop(2)
 TWO = ["--lcores", "0@%d,1@%d" % (CPU_A, CPU_B)]
@@ -28,7 +28,8 @@ def alone():
 def both(app, server=(), eal=None):
     """A run with a server that was told of the same things."""
     if alone():
-        return bench(["--respond"], app + list(server), (eal or ["-l", str(CPU_A)]) + ["--vdev=" + VDEV])
+        return bench(["--respond"], app + list(server),
+                     (eal or ["-l", str(CPU_A)]) + ["--vdev=" + VDEV])
     s = Server(list(server))
     p = bench(s.where, app + list(server), ["-l", str(CPU_B), "--vdev=" + VDEV])
     s.kill()
@@ -38,7 +39,8 @@ def both(app, server=(), eal=None):
 @case
 def every_test():
     j = clean(both(["--test", ALL, "-n", "2001", "-r", "300", "-c", "7"], ["--verify"]), 2001)
-    check(j["server"]["device"] == VDEV.split(",")[0] and j["server"]["via"] == "stream", str(j["server"]))
+    check(j["server"]["device"] == VDEV.split(",")[0] and j["server"]["via"] == "stream",
+          str(j["server"]))
     check(j["connect"]["clients"] == 7 and j["connect"]["min_us"] > 0, str(j["connect"]))
 
 
@@ -54,17 +56,23 @@ def on_several_lcores():
 @case
 def sizes_and_pipelines():
     for size, pipeline, clients, n, window in ((1, 1, 20, 1000, "1M"), (1, 512, 3, 10000, "64K"),
-                                               (64, 16, 20, 5000, "100000"), (4097, 512, 2, 3000, "64K"),
-                                               (65536, 7, 3, 300, "64K"), (100001, 1, 5, 100, "70000"),
-                                               (1 << 20, 8, 2, 60, "1M"), (16 << 20, 2, 2, 5, "16M")):
-        clean(both(["--test", "set,get", "-P", str(pipeline), "-c", str(clients), "-n", str(n), "-r", "30"],
+                                               (64, 16, 20, 5000, "100000"),
+                                               (4097, 512, 2, 3000, "64K"),
+                                               (65536, 7, 3, 300, "64K"),
+                                               (100001, 1, 5, 100, "70000"),
+                                               (1 << 20, 8, 2, 60, "1M"),
+                                               (16 << 20, 2, 2, 5, "16M")):
+        clean(both(["--test", "set,get", "-P", str(pipeline), "-c", str(clients), "-n", str(n),
+                    "-r", "30"],
                    ["-d", str(size), "--window", window, "--verify"]), n)
-    clean(both(["--test", "lrange", "--range", "37", "-P", "9", "-n", "300", "-c", "4"], ["-d", "5000", "--verify"]), 300)
+    clean(both(["--test", "lrange", "--range", "37", "-P", "9", "-n", "300", "-c", "4"],
+               ["-d", "5000", "--verify"]), 300)
 
 
 @case
 def an_open_loop():
-    x = clean(both(["--test", "get", "--rate", "2000", "-n", "500", "-c", "5", "-r", "10"], ["--verify"]), 500)
+    x = clean(both(["--test", "get", "--rate", "2000", "-n", "500", "-c", "5", "-r", "10"],
+                   ["--verify"]), 500)
     check(x["results"][0]["elapsed_s"] > 0.24, str(x))
 
 
@@ -92,25 +100,29 @@ def a_server_that_is_killed():
     if alone():
         raise Skipped("this device connects endpoints of one process only")
     s = Server()
-    p = start(s.where, ["--test", "set", "-D", "60", "-c", "5", "--progress"], ["-l", str(CPU_B), "--vdev=" + VDEV])
+    p = start(s.where, ["--test", "set", "-D", "60", "-c", "5", "--progress"],
+              ["-l", str(CPU_B), "--vdev=" + VDEV])
     p.expect(r"SET, \d+ s, [1-9]\d* requests", "err")
     s.kill()
     p.code = p.wait()
     check(p.code == 1 and one(p)["requests"] > 0 and one(p)["lost_clients"] == 5, p.text())
     check(results(p)["error"] == "set: 5 of 5 clients were lost", p.text())
     # Nobody is there any more.
-    p = bench(s.where, ["--test", "set", "-n", "5", "-c", "2", "--timeout", "1"], ["-l", str(CPU_B), "--vdev=" + VDEV])
+    p = bench(s.where, ["--test", "set", "-n", "5", "-c", "2", "--timeout", "1"],
+              ["-l", str(CPU_B), "--vdev=" + VDEV])
     check(p.code == 1 and "connect: 2 of 2 clients were lost" == results(p)["error"], p.text())
 
 
 @case
 def ctrl_c():
     if alone():
-        p = start(["--respond"], ["--test", "set", "-D", "60", "-c", "5", "--progress"], TWO + ["--vdev=" + VDEV])
+        p = start(["--respond"], ["--test", "set", "-D", "60", "-c", "5", "--progress"],
+                  TWO + ["--vdev=" + VDEV])
         s = None
     else:
         s = Server()
-        p = start(s.where, ["--test", "set", "-D", "60", "-c", "5", "--progress"], ["-l", str(CPU_B), "--vdev=" + VDEV])
+        p = start(s.where, ["--test", "set", "-D", "60", "-c", "5", "--progress"],
+                  ["-l", str(CPU_B), "--vdev=" + VDEV])
     p.expect(r"SET, \d+ s, [1-9]\d* requests", "err")
     p.signal(SIGINT)
     p.code = p.wait()

@@ -29,7 +29,8 @@ def bad(code, pattern, eal, app=None):
 def command_line():
     for pattern, app in (
             ("one of --connect ADDR, --respond and --gateway BACKEND is needed", []),
-            ("one of --connect ADDR, --respond and --gateway BACKEND is needed", HERE + ["--respond"]),
+            ("one of --connect ADDR, --respond and --gateway BACKEND is needed",
+             HERE + ["--respond"]),
             ("--listen goes with --respond", HERE + ["--listen", "a:1"]),
             ("unknown option '--no-such'", ["--no-such"]),
             ("unknown option '-x'", ["-x"]),
@@ -43,7 +44,8 @@ def command_line():
             (r"'tcp:\[::1:1' is not tcp:host:port", ["--connect", "tcp:[::1:1"]),
             (r"'tcp:\[::1\]' is not tcp:host:port", ["--connect", "tcp:[::1]"]),
             ("'unix:' is not the path of a socket", ["--connect", "unix:"]),
-            ("x' is not the path of a socket, of up to 107 bytes", ["--connect", "unix:/" + "x" * 200]),
+            ("x' is not the path of a socket, of up to 107 bytes",
+             ["--connect", "unix:/" + "x" * 200]),
             ("--test: 'hset' is not a list of ping, set", HERE + ["--test", "hset"]),
             ("--test: 'set,' is not a list", HERE + ["--test", "set,"]),
             ("--test: 'command' is not a list", HERE + ["--test", "command"]),
@@ -62,7 +64,8 @@ def command_line():
             ("--keys: 1001G is out of range", HERE + ["-r", "1001G"]),
             ("--range: 0 is out of range", HERE + ["--range", "0"]),
             ("--requests: '1x' is not a number", HERE + ["-n", "1x"]),
-            ("--requests: 18446744073709551616 is out of range", HERE + ["-n", "18446744073709551616"]),
+            ("--requests: 18446744073709551616 is out of range",
+             HERE + ["-n", "18446744073709551616"]),
             ("--duration: 0 is out of range", HERE + ["-D", "0"]),
             ("--duration: 'nan' is not a number|nan is out of range", HERE + ["-D", "nan"]),
             ("only one of --requests and --duration", HERE + ["-n", "1", "-D", "1"]),
@@ -88,15 +91,19 @@ def devices_and_hosts():
     bad(1, "a:1 is reached over a device: name one with --vdev", CPU, ["--connect", "a:1"])
     bad(1, "is reached over a device: name one with --vdev", CPU, ["--respond"])
     bad(2, "no such driver; known: .*fabric_ring", CPU + ["--vdev=fabric_nope0"], HERE)
-    bad(1, "--dev fabric_ring7: no such device", RING, ["--connect", "a:1", "--dev", "fabric_ring7"])
-    bad(1, "--connect: tcp:no-such-host.invalid:9: ", CPU, ["--connect", "tcp:no-such-host.invalid:9"])
-    bad(1, "listen at unix:/no/such/dir/s: No such file", CPU, ["--respond", "--listen", "unix:/no/such/dir/s"])
+    bad(1, "--dev fabric_ring7: no such device", RING,
+        ["--connect", "a:1", "--dev", "fabric_ring7"])
+    bad(1, "--connect: tcp:no-such-host.invalid:9: ", CPU,
+        ["--connect", "tcp:no-such-host.invalid:9"])
+    bad(1, "listen at unix:/no/such/dir/s: No such file", CPU,
+        ["--respond", "--listen", "unix:/no/such/dir/s"])
 
 
 @case
 def passwords():
     bad(1, "--auth-file /no/such/file: No such file", CPU, HERE + ["--auth-file", "/no/such/file"])
-    bad(1, "--auth-file /dev/null: its first line is empty", CPU, HERE + ["--auth-file", "/dev/null"])
+    bad(1, "--auth-file /dev/null: its first line is empty", CPU,
+        HERE + ["--auth-file", "/dev/null"])
     with tempfile.NamedTemporaryFile("w") as f:
         f.write("x" * 5000)
         f.flush()
@@ -125,7 +132,8 @@ def help_and_man_page_name_the_same_options():
         man = f.read().replace("\\-", "-")
     missing = known - long_options(man)
     check(not missing, "the man page is silent about %s" % missing)
-    heads = set(re.findall(r"^\.(?:BI?R?|TP) .*?(--[a-z][a-z-]+)", man, re.M)) - {"--vdev", "--no-huge"} - TUNE
+    heads = set(re.findall(r"^\.(?:BI?R?|TP) .*?(--[a-z][a-z-]+)", man, re.M)) - {"--vdev",
+                                                                                  "--no-huge"} - TUNE
     check(heads <= known, "the man page has %s, --help has not" % (heads - known))
 
 
@@ -144,8 +152,8 @@ def full_disks_are_noticed():
     with Fake(lambda args, n: b"+PONG\r\n") as f, open("/dev/full", "w", encoding="ascii") as full:
         for option in ([], ["--json"]):
             args = f.where + ["-n", "10", "-c", "2", "--test", "ping"] + option
-            p = subprocess.run([PERF] + CPU + ["--"] + args, stdout=full, stderr=subprocess.PIPE, text=True,
-                               timeout=DEADLINE, check=False)
+            p = subprocess.run([PERF] + CPU + ["--"] + args, stdout=full, stderr=subprocess.PIPE,
+                               text=True, timeout=DEADLINE, check=False)
             check(p.returncode == 1 and "stdout: can't write" in p.stderr, p.stderr)
 
 

@@ -7,8 +7,8 @@ import sys
 import time
 
 from perf_lib import SIGCONT, SIGINT, SIGKILL, SIGSTOP, SIGTERM
-from rpcb_lib import (CPU_A, CPU_B, Listener, Port, TWO, case, check, clean, client, exact, expect_ok, main,
-                      need_device, results)
+from rpcb_lib import (CPU_A, CPU_B, Listener, Port, TWO, case, check, clean, client, exact,
+                      expect_ok, main, need_device, results)
 
 VDEV = sys.argv[2]
 
@@ -28,10 +28,12 @@ def one_client_after_another():
     srv = Listener(VDEV)
     for nth, app in enumerate((["-n", "2000"], ["-n", "900", "--oneway=30", "--long", "20K:10"],
                                ["-n", "900", "--size", "0-9000", "--resp-size", "0-9000"],
-                               ["--rate", "1K", "-n", "300"], ["-n", "600", "--packet", "512", "--credits", "8",
-                                                               "--slots", "4"]), 2):
+                               ["--rate", "1K", "-n", "300"],
+                               ["-n", "600", "--packet", "512", "--credits", "8",
+                                "--slots", "4"]), 2):
         j = results(expect_ok(client(VDEV, srv.addr, app + ["--json"])))
-        check(j["total"]["calls"] == int(app[app.index("-n") + 1]) and j["total"]["wrong"] == 0, str(j))
+        check(j["total"]["calls"] == int(app[app.index("-n") + 1]) and j["total"]["wrong"] == 0,
+              str(j))
         there, here = j["ranks"]
         check(there["lcores"][0]["calls"] == 0 and here["lcores"][0]["served"] == 0, str(j))
         check(there["pid"] == srv.p.pid, str(there))
@@ -58,7 +60,8 @@ def the_table_says_who_is_where():
     out = expect_ok(client(VDEV, srv.addr, ["-n", "600"])).out()
     device = r"fabric_ofi0 \(driver fabric_ofi, provider \S+, interface \S+\), reliable, 1 lcore, CPU "
     check(re.search("^ here    " + device + "%d$" % CPU_B, out, re.M), out)
-    check(re.search("^ there   %s: " % re.escape(srv.addr) + device + "%d$" % CPU_A, out, re.M), out)
+    check(re.search("^ there   %s: " % re.escape(srv.addr) + device + "%d$" % CPU_A, out, re.M),
+          out)
     check(srv.wait() == 0, srv.text())
 
 
@@ -119,8 +122,9 @@ def the_listener_is_killed():
 @case
 def clients_end_early_and_the_next_one_is_served():
     srv = Listener(VDEV)
-    for nth, (sig, code, why) in enumerate(((SIGKILL, -9, "gone"), (SIGINT, 130, "it was interrupted"),
-                                            (SIGTERM, 143, "it was interrupted")), 2):
+    for nth, (sig, code,
+              why) in enumerate(((SIGKILL, -9, "gone"), (SIGINT, 130, "it was interrupted"),
+                                 (SIGTERM, 143, "it was interrupted")), 2):
         p = running(srv, ["--both"])
         p.signal(sig)
         check(p.wait() == code, p.text())

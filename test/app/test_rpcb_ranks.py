@@ -10,8 +10,8 @@ import tempfile
 import time
 
 from perf_lib import PERF, QUIET, SIGINT, SIGKILL, SIGSTOP
-from rpcb_lib import (CPU_A, Failed, Port, Proc, Skipped, case, check, exact, main, need_device, ranks_of,
-                      results)
+from rpcb_lib import (CPU_A, Failed, Port, Proc, Skipped, case, check, exact, main, need_device,
+                      ranks_of, results)
 
 VDEV = sys.argv[2]
 
@@ -29,7 +29,9 @@ class Where:
 
 def ended(ranks, codes):
     for p, code in zip(ranks, codes):
-        check(p.wait() == code, "exit code %s, not %s, of %s\n%s" % (p.p.returncode, code, " ".join(p.args), p.text()))
+        check(p.wait() == code,
+              "exit code %s, not %s, of %s\n%s" %
+              (p.p.returncode, code, " ".join(p.args), p.text()))
 
 
 def running(ranks):
@@ -52,7 +54,8 @@ def four_ranks():
 @case
 def three_ranks_with_two_lcores_each_and_every_kind_of_call():
     with Where() as where:
-        ranks = ranks_of(VDEV, 3, where, ["-n", "3000", "--oneway=30", "--long", "20K:5", "--json"], lcores=2)
+        ranks = ranks_of(VDEV, 3, where, ["-n", "3000", "--oneway=30", "--long", "20K:5", "--json"],
+                         lcores=2)
         ended(ranks, [0, 0, 0])
     j = results(ranks[0])
     exact(j, 3000, 6000)
@@ -63,16 +66,19 @@ def three_ranks_with_two_lcores_each_and_every_kind_of_call():
 def a_list_of_addresses():
     with Port() as a, Port() as b:
         ranks = [Proc(["-l", str(CPU_A), "--vdev=" + VDEV],
-                      ["--ranks-list", "%s,%s" % (a, b), "--rank", str(r), "-n", "600", "--idle", "sleep"])
+                      ["--ranks-list", "%s,%s" % (a, b), "--rank", str(r), "-n", "600", "--idle",
+                       "sleep"])
                  for r in (1, 0)]
         ended(ranks, [0, 0])
     check(re.search(r"^ +total +600 ", ranks[1].out(), re.M), ranks[1].text())
-    check(re.search(r"^ rank 1  \S+, pid %d: " % ranks[0].p.pid, ranks[1].out(), re.M), ranks[1].text())
+    check(re.search(r"^ rank 1  \S+, pid %d: " % ranks[0].p.pid, ranks[1].out(), re.M),
+          ranks[1].text())
 
 
 def end_one(victim, sig, code, why, app=None, timeout="60"):
     with Where() as where:
-        ranks = ranks_of(VDEV, 4, where, ["-D", "3", "--progress", "--json", "--timeout", timeout] + (app or []))
+        ranks = ranks_of(VDEV, 4, where,
+                         ["-D", "3", "--progress", "--json", "--timeout", timeout] + (app or []))
         running(ranks)
         ranks[victim].signal(sig)
         others = [p for i, p in enumerate(ranks) if i != victim]
@@ -80,14 +86,18 @@ def end_one(victim, sig, code, why, app=None, timeout="60"):
         if sig == SIGSTOP:
             ranks[victim].kill()
         check(ranks[victim].wait() == code, ranks[victim].text())
-    said = r"^leat-rpc-bench: rank %d \(\S+, pid %d\) ended: .*%s" % (victim, ranks[victim].p.pid, why)
+    said = r"^leat-rpc-bench: rank %d \(\S+, pid %d\) ended: .*%s" % (victim, ranks[victim].p.pid,
+                                                                      why)
     for p in others:
         check(re.search(said, p.err(), re.M), "no '%s' in\n%s" % (said, p.text()))
-        check(re.search("^leat-rpc-bench: rank %d ended early: .*%s" % (victim, why), p.err(), re.M), p.text())
+        check(re.search("^leat-rpc-bench: rank %d ended early: .*%s" % (victim, why), p.err(),
+                        re.M), p.text())
     check(all(p.out() == "" for p in others[1:]), "more than one report")
     j = results(others[0])
-    check([r["ended_early"] for r in j["ranks"]] == [i == victim for i in range(4)], str(j["ranks"]))
-    check(re.search(why, j["ranks"][victim]["why"]) and j["ranks"][victim]["lcores"] == [], str(j["ranks"]))
+    check([r["ended_early"] for r in j["ranks"]] == [i == victim for i in range(4)],
+          str(j["ranks"]))
+    check(re.search(why, j["ranks"][victim]["why"]) and j["ranks"][victim]["lcores"] == [],
+          str(j["ranks"]))
     t = j["total"]
     check(t["calls"] > 0 and t["failed"] == 0 and t["wrong"] == 0 and t["lost"] == 0, str(t))
 
@@ -117,14 +127,18 @@ def one_ends_before_the_start():
     with Where() as where:
         ranks = ranks_of(VDEV, 3, where, ["-n", "600", "--ranks-timeout", "10"], first=1)
         bad = Proc(["-l", str(CPU_A), "--vdev=" + VDEV],
-                   ["--ranks-dir", where, "--rank", "0", "--ranks", "3", "-n", "700", "--ranks-timeout", "10"])
+                   ["--ranks-dir", where, "--rank", "0", "--ranks", "3", "-n", "700",
+                    "--ranks-timeout", "10"])
         ended(ranks + [bad], [1, 1, 1])
     # Rank 0 refuses the first that greets it. The other one finds out that one of these two has ended.
-    refused = [p for p in ranks if re.search("rank 0 refuses: .*started with other options", p.err())]
+    refused = [p for p in ranks
+               if re.search("rank 0 refuses: .*started with other options", p.err())]
     check(refused, ranks[0].text() + ranks[1].text())
     for p in ranks:
-        check(p in refused or re.search("rank [0-2] .*(ended|gone|did not answer)", p.err()), p.text())
-    check(re.search("leat-rpc-bench: rank [12] was started with other options", bad.err()), bad.text())
+        check(p in refused or re.search("rank [0-2] .*(ended|gone|did not answer)", p.err()),
+              p.text())
+    check(re.search("leat-rpc-bench: rank [12] was started with other options", bad.err()),
+          bad.text())
 
 
 @case
@@ -136,7 +150,8 @@ def one_that_never_comes_is_named():
         check(re.search("^leat-rpc-bench: .*rank 0 has not come", p.err(), re.M), p.text())
     with Port() as a, Port() as b:
         p = Proc(["-l", str(CPU_A), "--vdev=" + VDEV],
-                 ["--ranks-list", "%s,%s" % (a, b), "--rank", "0", "--ranks-timeout", "1", "-n", "600"])
+                 ["--ranks-list", "%s,%s" % (a, b), "--rank", "0", "--ranks-timeout", "1", "-n",
+                  "600"])
         ended([p], [1])
         check("rank 1 has not come within 1 s (--ranks-timeout)" in p.err(), p.text())
 
@@ -157,11 +172,12 @@ def mpirun(n, app, options=()):
     if launcher is None:
         raise Skipped("no mpirun")
     plugins = os.environ.get("LEAT_TEST_PLUGINS", "").split()
-    args = [launcher, "--oversubscribe", "--allow-run-as-root", "-n", str(n), *options, PERF, *plugins, *QUIET,
+    args = [launcher, "--oversubscribe", "--allow-run-as-root", "-n", str(n), *options, PERF,
+            *plugins, *QUIET,
             "-l", str(CPU_A), "--vdev=" + VDEV, "--", "--launched", "--idle", "sleep", *app]
     try:
-        return subprocess.run(args, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
-                              timeout=120, check=False)
+        return subprocess.run(args, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              errors="replace", timeout=120, check=False)
     except subprocess.TimeoutExpired as e:
         raise Failed("mpirun: %s\n%s" % (e, e.stderr)) from None
 

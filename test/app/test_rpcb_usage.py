@@ -61,7 +61,8 @@ def command_line():
             ("only one of --calls and --seconds", [s, "-n", "1", "-D", "1"]),
             ("--tasks: 1025 is out of range \\(1 to 1024\\)", [s, "--tasks", "1025"]),
             ("--batch: 0 is out of range \\(1 to 256\\)", [s, "--batch", "0"]),
-            ("take 524304 MiB for their messages", [s, "--tasks", "1024", "--batch", "256", "--long", "1M"]),
+            ("take 524304 MiB for their messages",
+             [s, "--tasks", "1024", "--batch", "256", "--long", "1M"]),
             ("--rate: 0 is out of range", [s, "--rate", "0"]),
             ("--rate: 'fast' is not a number of calls", [s, "--rate", "fast"]),
             ("--deadline: 0 is out of range", [s, "--deadline", "0"]),
@@ -76,7 +77,8 @@ def command_line():
             ("--timeout: 0 is out of range", [s, "--timeout", "0"]),
             ("--once goes with --listen", [s, "--once"]),
             ("--both goes with --connect", [s, "--both"]),
-            ("--histogram goes with the side that measures", ["--listen", ":0", "--histogram", "x"]),
+            ("--histogram goes with the side that measures",
+             ["--listen", ":0", "--histogram", "x"]),
             ("--bind: 'a:1' is not a host", [s, "--bind", "a:1"]),
             ("--bind goes with", ["--connect", "a:1", "--bind", "b"]),
             ("--rank, --ranks, .* go with --ranks-dir", [s, "--rank", "0"]),
@@ -107,8 +109,11 @@ def devices():
 
 @case
 def what_the_device_does_not_allow():
-    many = ["--lcores", ",".join("%d@%d" % (i, CPU_A) for i in range(6)), "--vdev=fabric_ofi0,provider=shm"]
-    bad(1, r"--credits 1000 for each of 5 sessions: fabric_ofi0 takes \d+ receives at most, that is \d+ for each",
+    many = ["--lcores", ",".join("%d@%d" % (i, CPU_A) for i in range(6)),
+            "--vdev=fabric_ofi0,provider=shm"]
+    bad(1,
+        r"--credits 1000 for each of 5 sessions: fabric_ofi0 takes \d+ receives at most, that is "
+        r"\d+ for each",
         many, ["--self", "--credits", "1000"])
     # 4 x 4096 receives of 64 KiB
     bad(1, "receives of 65536 B of an lcore take more than 1024 MiB: smaller --credits or --packet",
@@ -120,7 +125,8 @@ def addresses():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         s.listen()
-        bad(1, "[Aa]ddress already in use|in use", TCP, ["--listen", "127.0.0.1:%d" % s.getsockname()[1]])
+        bad(1, "[Aa]ddress already in use|in use", TCP,
+            ["--listen", "127.0.0.1:%d" % s.getsockname()[1]])
     bad(1, "192.0.2.77", TCP, ["--listen", "192.0.2.77:0"])
     bad(1, "127.0.0.1:99999", TCP, ["--listen", "127.0.0.1:99999"])
     # Nobody listens, nobody is there, and somebody who says nothing.
@@ -146,7 +152,8 @@ def help_and_man_page_name_the_same_options():
     for args in (["--help"], ["-h"]):
         p = expect_ok(run(args))
         check(p.out().startswith("Usage: leat-rpc-bench EAL... -- --self"), p.out())
-    known = long_options(expect_ok(run(CPU, ["--help"])).out()) - {"--lcores", "--vdev", "--mpi"} - TUNE
+    known = long_options(expect_ok(run(CPU, ["--help"])).out()) - {"--lcores", "--vdev",
+                                                                   "--mpi"} - TUNE
     for opt in known:
         # Each that is told of is known.
         p = run(CPU, [opt])

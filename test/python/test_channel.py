@@ -127,7 +127,8 @@ class Sending(Case):
     def test_full(self):
         self.create()
         fail, newest = self.open(), self.open(full=Full.DROP_NEWEST)
-        oldest, waits = self.open(full=Full.DROP_OLDEST), self.open(full=Full.WAIT, full_timeout=0.05)
+        oldest, waits = self.open(full=Full.DROP_OLDEST), self.open(full=Full.WAIT,
+                                                                    full_timeout=0.05)
         for i in range(63):
             fail.send(1, bytes([i]))
         with self.refused(lc.WouldBlock, errno.EAGAIN):
@@ -293,7 +294,8 @@ class Making(Case):
         self.assertRaises(TypeError, Channel.create, self.name, size="1M")
         with self.refused(lc.NotFound, errno.ENOENT):
             lc.inspect(self.name)
-        ch = self.create(participants=2, notify=Notify.NONE, on_death=OnDeath.DROP, start=-64 & (1 << 64) - 1)
+        ch = self.create(participants=2, notify=Notify.NONE, on_death=OnDeath.DROP,
+                         start=-64 & (1 << 64) - 1)
         info = ch.inspect()
         self.assertEqual((info.participants_max, info.notify, info.on_death, info.write),
                          (2, Notify.NONE, OnDeath.DROP, (1 << 64) - 64))
@@ -384,7 +386,8 @@ class Making(Case):
 
     def test_asyncio(self):
         """What the guide shows: doc/guide/channel-use.md."""
-        with open(os.path.join(os.path.dirname(__file__), "../../doc/guide/channel-use.md"), encoding="utf-8") as file:
+        with open(os.path.join(os.path.dirname(__file__), "../../doc/guide/channel-use.md"),
+                  encoding="utf-8") as file:
             code = file.read().split("```python\nimport asyncio", 1)[1].split("```")[0]
         names = {}
         exec("import asyncio" + code, names)

@@ -60,7 +60,8 @@ class Interrupter:
     def step(self, frame, event, arg):
         if event == "return":
             # A function of Python that another one calls returns without a look. Not so what a type calls.
-            self.back = frame.f_back if frame.f_code.co_name not in ("__init__", "__new__") else None
+            self.back = frame.f_back if frame.f_code.co_name not in ("__init__",
+                                                                     "__new__") else None
             return self.step
         if event == "opcode" and frame is self.back:
             self.back = None
@@ -348,7 +349,8 @@ class Signals(unittest.TestCase):
 
     def check(self, reads):
         """What was sent arrives once; what a send was interrupted at may have been sent."""
-        with Channel.memfd(size=4096, full=Full.DROP_NEWEST) as ch, ch.join(wait=WaitHow.NOTIFY) as reader:
+        with Channel.memfd(size=4096,
+                           full=Full.DROP_NEWEST) as ch, ch.join(wait=WaitHow.NOTIFY) as reader:
             sure, maybe, got = set(), set(), []
             number = iter(range(1 << 30))
 

@@ -20,7 +20,8 @@ STRUCTS = {
 }
 # For channels in memory of the caller: Python has none to give that stays where it is. And recv: here it has
 # no buffer that might be too small, it is peek, a copy, and consume.
-NOT_HERE = {"bytes", "format", "attach", "attach_fd", "set_eventfds", "guard", "recv", "recv_frame", "send_burst", "dispatch"}
+NOT_HERE = {"bytes", "format", "attach", "attach_fd", "set_eventfds", "guard", "recv", "recv_frame",
+            "send_burst", "dispatch"}
 ENUMS = {
     "NOTIFY_": _abi.Notify,
     "": _abi.OnDeath,
@@ -45,16 +46,19 @@ class Layout(unittest.TestCase):
             self.assertEqual(self.said[f"sizeof({name})"], (ctypes.sizeof(struct),), name)
             for field, _ in struct._fields_:
                 here = getattr(struct, field)
-                self.assertEqual(self.said[f"{name}.{field}"], (here.offset, here.size), f"{name}.{field}")
+                self.assertEqual(self.said[f"{name}.{field}"], (here.offset, here.size),
+                                 f"{name}.{field}")
             fields = {k for k in self.said if k.startswith(name + ".")}
             self.assertEqual(fields, {f"{name}.{f}" for f, _ in struct._fields_})
 
     def test_no_structure_is_missing(self):
-        self.assertEqual(set(re.findall(r"^struct leat_channel_(\w+) \{", self.header, re.M)), set(STRUCTS))
+        self.assertEqual(set(re.findall(r"^struct leat_channel_(\w+) \{", self.header, re.M)),
+                         set(STRUCTS))
 
     def test_no_field_is_missing(self):
         for name in STRUCTS:
-            body = re.search(r"^struct leat_channel_%s \{(.*?)^\};" % name, self.header, re.M | re.S)
+            body = re.search(r"^struct leat_channel_%s \{(.*?)^\};" % name, self.header,
+                             re.M | re.S)
             fields = re.findall(r"(\w+)(?:\[\w+\])?\s*[,;]", body.group(1))
             self.assertEqual(fields, [f for f, _ in STRUCTS[name]._fields_])
 
@@ -81,7 +85,8 @@ class Layout(unittest.TestCase):
         self.assertEqual(len(names), known)
 
     def test_functions(self):
-        names = set(re.findall(r"^LEAT_CHANNEL_API\s.*?leat_channel_(\w+)\(", self.header, re.M | re.S))
+        names = set(re.findall(r"^LEAT_CHANNEL_API\s.*?leat_channel_(\w+)\(", self.header,
+                               re.M | re.S))
         self.assertEqual(names - NOT_HERE, set(_abi._FUNCTIONS))
         _abi.library()  # it has them
 

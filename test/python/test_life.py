@@ -42,7 +42,8 @@ class Life(Case):
         ch.close()
         self.assertTrue(ch.closed)
         for call in (lambda: ch.send(1, b"x"), lambda: ch.send_burst([(1, b"x")]),
-                     lambda: ch.reserve(1, 1), ch.recv, ch.peek, lambda: ch.dispatch(print), ch.wait,
+                     lambda: ch.reserve(1, 1), ch.recv, ch.peek, lambda: ch.dispatch(print),
+                     ch.wait,
                      lambda: ch.wait_room(1), ch.recover, ch.inspect, ch.terminate, ch.join,
                      lambda: ch.pass_to(0), lambda: next(iter(ch))):
             with self.refused(lc.Closed, errno.EBADF, "closed"):
@@ -200,13 +201,14 @@ class Life(Case):
         for i in range(63):
             ch.send(1, b"x")
         for call in ("ch.wait_room(1)", "ch.send(1, b'x')", "ch.reserve(1, 1)",
-                     "[ch.recv() for _ in range(99)]", "ch.wait()", "ch.peek()", "ch.dispatch(print)",
-                     "Channel.accept(0)"):
+                     "[ch.recv() for _ in range(99)]", "ch.wait()", "ch.peek()",
+                     "ch.dispatch(print)", "Channel.accept(0)"):
             p = self.script("ch = Channel.open(name, full=lc.Full.WAIT)\n"
                             "try:\n    print('ready', flush=True)\n"
                             f"    {call}\nexcept KeyboardInterrupt:\n    ch.recover()\n")
             self.assertEqual(p.stdout.readline(), "ready\n")
-            while "accept" not in call and not any(w.waiting and w.pid == p.pid for w in ch.inspect().who):
+            while "accept" not in call and not any(w.waiting and w.pid == p.pid
+                                                   for w in ch.inspect().who):
                 self.assertIsNone(p.poll(), call)
             p.send_signal(signal.SIGINT)
             self.ends(p)

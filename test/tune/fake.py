@@ -102,7 +102,8 @@ PEER = Schema("peer", [
 def ep(name="ep0", id=1, **more):
     values = {
         "ops": 10, "sent_bytes": 4096, "busy_ns": 1_500_000_000, "wait": 2, "waiting": -3,
-        "load": 12.5, "up": True, "state": "busy", "latency": Histogram.of([40, 100, 5000, 1 << 40]),
+        "load": 12.5, "up": True, "state": "busy",
+        "latency": Histogram.of([40, 100, 5000, 1 << 40]),
         "address": "a:1",
     }
     return Object(EP, name, {**values, **more}, id=id)
@@ -111,4 +112,5 @@ def ep(name="ep0", id=1, **more):
 def peer(name, ops, parent=1, **more):
     values = {"ops": ops, "credits": 2, "longest_ns": ops * 1000, "last": 1,
               "latency": Histogram.of([64] * ops)}
-    return Object(PEER, name, {**values, **more}, id=100 + hash(name) % 1000, parent=parent, row=True)
+    return Object(PEER, name, {**values, **more}, id=100 + hash(name) % 1000, parent=parent,
+                  row=True)

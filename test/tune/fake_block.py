@@ -42,9 +42,10 @@ class FakeBlock:
         self._nb_changes = 0
         now = time.monotonic_ns()
         HEAD.pack_into(
-            self.map, 0, MAGIC, 1, 4096, protocol, instance, os.getpid(), os.geteuid(), time.time_ns(), now,
-            1_000_000_000, self._end, SLOTS, SLOT_AT, CHANGES, CHANGE_AT, CHANGE.size, LEASES, LEASE_AT, LEASE.size,
-            0, 0, program.encode()[:63],
+            self.map, 0, MAGIC, 1, 4096, protocol, instance, os.getpid(), os.geteuid(),
+            time.time_ns(), now,
+            1_000_000_000, self._end, SLOTS, SLOT_AT, CHANGES, CHANGE_AT, CHANGE.size, LEASES,
+            LEASE_AT, LEASE.size, 0, 0, program.encode()[:63],
         )
         lock = struct.pack("@hh4xqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
         fcntl.fcntl(self.fd, fcntl.F_OFD_SETLK, lock)
@@ -80,7 +81,8 @@ class FakeBlock:
         offset = self._texts.get(text)
         if offset is None:
             offset = self._texts[text] = self._alloc(16 + len(text))
-            self.map[offset : offset + 16 + len(text)] = struct.pack("<QII", schema, len(text), 0) + text
+            self.map[offset : offset + 16 + len(text)] = struct.pack("<QII", schema, len(text),
+                                                                     0) + text
         return offset
 
     # ---- records ----
@@ -92,9 +94,10 @@ class FakeBlock:
         size = RECORD.size + len(settings) + len(report)
         offset = self._alloc(size)
         now = time.monotonic_ns()
-        body = RECORD.pack(now * 2 + 1, id, parent, text_at, flags, schema, now, now if reported else 0, 0,
-                           int(reported), RECORD.size, len(settings), RECORD.size + len(settings), len(report),
-                           name.encode()[:63])
+        body = RECORD.pack(now * 2 + 1, id, parent, text_at, flags, schema, now,
+                           now if reported else 0, 0,
+                           int(reported), RECORD.size, len(settings), RECORD.size + len(settings),
+                           len(report), name.encode()[:63])
         self.map[offset : offset + size] = body + settings + report
         struct.pack_into("<Q", self.map, offset, now * 2 + 2)
         while self._next_slot in self._used:
@@ -140,20 +143,24 @@ class FakeBlock:
 
     # ---- history, leases ----
 
-    def change(self, epoch: int, id: int, setting: int, why: str, who: str, path: str, name: str, old: str,
-               new: str) -> None:
+    def change(self, epoch: int, id: int, setting: int, why: str, who: str, path: str, name: str,
+               old: str, new: str) -> None:
         number = self._nb_changes + 1
         at = CHANGE_AT + (number - 1) % CHANGES * CHANGE.size
         self.begin(at)
-        body = CHANGE.pack(0, number, time.time_ns(), epoch, id, setting, why.encode()[:15], who.encode()[:63],
-                           path.encode()[:111], name.encode()[:31], old.encode()[:63], new.encode()[:63])
+        body = CHANGE.pack(0, number, time.time_ns(), epoch, id, setting, why.encode()[:15],
+                           who.encode()[:63],
+                           path.encode()[:111], name.encode()[:31], old.encode()[:63],
+                           new.encode()[:63])
         self.map[at + 8 : at + CHANGE.size] = body[8:]
         self.end(at)
         self._nb_changes = number
         struct.pack_into("<Q", self.map, 104, number)
 
-    def lease(self, place: int, id: int, session: int, mask: int, expires_ns: int, who: str) -> None:
+    def lease(self, place: int, id: int, session: int, mask: int, expires_ns: int,
+              who: str) -> None:
         at = LEASE_AT + place * LEASE.size
         self.begin(at)
-        self.map[at + 8 : at + LEASE.size] = LEASE.pack(0, id, session, mask, expires_ns, who.encode()[:63])[8:]
+        self.map[at + 8 : at + LEASE.size] = LEASE.pack(0, id, session, mask, expires_ns,
+                                                        who.encode()[:63])[8:]
         self.end(at)

@@ -36,8 +36,8 @@ from leat_tune._histogram import BUCKETS, Histogram, bucket_of
 from leat_tune._schema import Schema
 
 LEASE_SESSION = (1 << 63) - 1
-COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq,
-           "!=": operator.ne}
+COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+           "==": operator.eq, "!=": operator.ne}
 
 
 class Refusal(Exception):
@@ -49,7 +49,8 @@ class Refusal(Exception):
 class FakeObject:
     """An object, or a row."""
 
-    def __init__(self, id: int, schema: Schema, text: bytes, name: str, row: bool, parent: int) -> None:
+    def __init__(self, id: int, schema: Schema, text: bytes, name: str, row: bool,
+                 parent: int) -> None:
         self.id = id
         self.schema = schema
         self.text = text
@@ -109,7 +110,8 @@ class FakeSession:
     def __init__(self, sock: socket.socket, number: int) -> None:
         self.socket = sock
         self.number = number
-        self.pid = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+        self.pid = struct.unpack("3i",
+                                 sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
         self.who = f"?[{self.pid}]"
         self.interval_ns = 0
         self.rows = False
@@ -134,8 +136,10 @@ class FakeSession:
 class FakeProcess:
     """Objects, and a thread that talks to agents: start(), stop(), die(), or a with block."""
 
-    def __init__(self, dir: str | None = None, *, program: str = "fake", objects: int = 3, peers: int = 2,
-                 load: bool = False, interval: float = 1.0, protocol_hash: int = protocol.HASH) -> None:
+    def __init__(self, dir: str | None = None, *, program: str = "fake", objects: int = 3,
+                 peers: int = 2,
+                 load: bool = False, interval: float = 1.0,
+                 protocol_hash: int = protocol.HASH) -> None:
         self.dir = dir if dir is not None else default_dir()
         os.makedirs(self.dir, mode=0o700, exist_ok=True)
         self._dirfd = os.open(self.dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -175,7 +179,8 @@ class FakeProcess:
 
     # ---- objects ----
 
-    def add(self, component: str, name: str, parent: str | None = None, description: str | None = None) -> str:
+    def add(self, component: str, name: str, parent: str | None = None,
+            description: str | None = None) -> str:
         """An object, or with a parent a row of it. Its path."""
         text = schema_text(description or DESCRIPTIONS[component])
         schema = Schema.parse(text)
@@ -190,8 +195,8 @@ class FakeProcess:
             if above:
                 o.path = f"{parent}/{name}"
             o.record = self.block.record(
-                id, above, ROW if above else OWNER, schema.hash, text, name, pack_settings(schema, o.settings),
-                pack_report(schema, o.report), False,
+                id, above, ROW if above else OWNER, schema.hash, text, name,
+                pack_settings(schema, o.settings), pack_report(schema, o.report), False,
             )
             self._objects.append(o)
         return o.path
@@ -225,7 +230,8 @@ class FakeProcess:
         self.block.report(o.record, message)
         for s in self._sessions:
             if s.object == o.id and not o.row:
-                s.send(protocol.Sample(object=o.id, time_ns=time.monotonic_ns(), epoch=o.epoch, payload=message),
+                s.send(protocol.Sample(object=o.id, time_ns=time.monotonic_ns(), epoch=o.epoch,
+                                       payload=message),
                        o.schema.hash)
 
     # ---- life ----
@@ -279,7 +285,8 @@ class FakeProcess:
                 if now >= due:
                     due = now + self._interval()
                     self._update(self._interval())
-                wait = min([due] + [one.expires_ns for one in self._leases if one and one.expires_ns])
+                wait = min([due] +
+                           [one.expires_ns for one in self._leases if one and one.expires_ns])
             events = dict(self._poll.poll(max(0, wait - time.monotonic_ns()) / 1e9))
             with self._lock:
                 if self._listen.fileno() in events:
@@ -343,8 +350,8 @@ class FakeProcess:
             self._set(s, message, frame.hash)
         elif isinstance(message, protocol.Release):
             self._release(s, message.object, message.keep, "released")
-            s.send(protocol.Answer(request=message.request, status=0, object=message.object, epoch=0, mask=0,
-                                   text=""))
+            s.send(protocol.Answer(request=message.request, status=0, object=message.object,
+                                   epoch=0, mask=0, text=""))
 
     # ---- changes ----
 
@@ -355,21 +362,22 @@ class FakeProcess:
                 raise Refusal(errno.ENOENT, f"object {m.object} is not there any more")
             values = self._checked(s, o, m, hash)
         except Refusal as e:
-            s.send(protocol.Answer(request=m.request, status=-e.number, object=m.object, epoch=0, mask=m.mask,
-                                   text=str(e)))
+            s.send(protocol.Answer(request=m.request, status=-e.number, object=m.object, epoch=0,
+                                   mask=m.mask, text=str(e)))
             return
         if self.hang.is_set():
             return
         old = dict(o.settings)
         self._apply(o, values, "set" if m.lease_ns == 0 else "set, lease", s.who)
         self._take(s, o, set(values), old, m.lease_ns)
-        s.send(protocol.Answer(request=m.request, status=0, object=o.id, epoch=o.epoch, mask=m.mask, text="",
-                               payload=pack_settings(o.schema, o.settings)), o.schema.hash)
+        s.send(protocol.Answer(request=m.request, status=0, object=o.id, epoch=o.epoch, mask=m.mask,
+                               text="", payload=pack_settings(o.schema, o.settings)), o.schema.hash)
 
     def _checked(self, s: FakeSession, o: FakeObject, m, hash: int) -> dict:
         schema = o.schema
         if hash != schema.hash:
-            raise Refusal(errno.ESTALE, f"{schema.component}: the agent's description is of another release")
+            raise Refusal(errno.ESTALE,
+                          f"{schema.component}: the agent's description is of another release")
         if m.mask == 0 or m.mask >> len(schema.settings):
             raise Refusal(errno.EINVAL, "no setting was named")
         asked = schema.unpack_settings(m.payload)
@@ -378,15 +386,19 @@ class FakeProcess:
         for one in named:
             value = values[one.name]
             if one.min is not None and value not in one.special.values() and not one.min <= value <= one.max:
-                raise Refusal(errno.ERANGE, f"{one.name}: {value} is not from {one.min} to {one.max}")
+                raise Refusal(errno.ERANGE,
+                              f"{one.name}: {value} is not from {one.min} to {one.max}")
             if one.when == "start":
-                raise Refusal(errno.EPERM, f"{one.name} takes effect only at start: put it in the file of --settings")
+                raise Refusal(errno.EPERM,
+                              f"{one.name} takes effect only at start: put it in the file of "
+                              "--settings")
             if one.quantum and value not in one.special.values():
                 values[one.name] = value - value % one.quantum
         for group in schema.groups.values():
             given = [name for name in group.settings if name in values]
             if given and len(given) != len(group.settings):
-                raise Refusal(errno.EINVAL, f"{group.name}: {', '.join(group.settings)} are set together")
+                raise Refusal(errno.EINVAL,
+                              f"{group.name}: {', '.join(group.settings)} are set together")
             if given and group.rule:
                 left, compare, right = group.rule.split()
                 if not COMPARE[compare](values[left], values[right]):
@@ -411,7 +423,8 @@ class FakeProcess:
         for setting in o.schema.settings.values():
             if old[setting.name] != o.settings[setting.name]:
                 self.block.change(o.epoch, o.id, setting.index, why, who, o.path, setting.name,
-                                  setting.format(old[setting.name]), setting.format(o.settings[setting.name]))
+                                  setting.format(old[setting.name]),
+                                  setting.format(o.settings[setting.name]))
 
     def _show(self, place: int) -> None:
         lease = self._leases[place]
@@ -420,10 +433,13 @@ class FakeProcess:
             return
         o = self._by_id(lease.object)
         mask = sum(1 << o.schema.settings[name].index for name in lease.mask) if o else 0
-        self.block.lease(place, lease.object, lease.session.number, mask, lease.expires_ns, lease.session.who)
+        self.block.lease(place, lease.object, lease.session.number, mask, lease.expires_ns,
+                         lease.session.who)
 
-    def _take(self, s: FakeSession, o: FakeObject, names: set[str], old: dict, lease_ns: int) -> None:
-        place = next((i for i, one in enumerate(self._leases) if one and one.session is s and one.object == o.id),
+    def _take(self, s: FakeSession, o: FakeObject, names: set[str], old: dict,
+              lease_ns: int) -> None:
+        place = next((i for i, one in enumerate(self._leases) if one and one.session is s and
+                      one.object == o.id),
                      None)
         if lease_ns == 0:
             if place is not None:
@@ -483,7 +499,8 @@ class FakeProcess:
         part = 0.6 + 0.3 * rnd.uniform(-1, 1)
         ops = int(spent * part / 400) if self._load else 0
         if o.schema.component == "reactor":
-            r.update(lcore=o.id // 2, state="running", pollers=1, running="leat_ep_poll", stalled_ns=0,
+            r.update(lcore=o.id // 2, state="running", pollers=1, running="leat_ep_poll",
+                     stalled_ns=0,
                      turn_max_ns=max(r["turn_max_ns"], int(rnd.expovariate(1 / 20000))))
             r["turns"] += ops
             r["busy_ns"] += int(spent * part)
@@ -494,7 +511,8 @@ class FakeProcess:
             r["busy_runs"] += int(ops * part)
             r["busy_ns"] += int(spent * part)
         elif o.schema.component == "endpoint":
-            r.update(device="net_fake0", state="open", listening=True, inflight=int(64 * part), load=part)
+            r.update(device="net_fake0", state="open", listening=True, inflight=int(64 * part),
+                     load=part)
             r["posted"] += ops
             r["returned"] = max(0, r["posted"] - r["inflight"])
             r["tx_bytes"] += ops * 64
@@ -521,13 +539,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Plays a leat process, for tests of agents.")
     parser.add_argument("--dir", help="directory (default: that of this user)")
     parser.add_argument("--program", default="fake", help="its name (default: %(default)s)")
-    parser.add_argument("--objects", type=int, default=3, help="reactors and endpoints (default: %(default)s)")
-    parser.add_argument("--peers", type=int, default=2, help="of each endpoint (default: %(default)s)")
+    parser.add_argument("--objects", type=int, default=3,
+                        help="reactors and endpoints (default: %(default)s)")
+    parser.add_argument("--peers", type=int, default=2,
+                        help="of each endpoint (default: %(default)s)")
     parser.add_argument("--load", action="store_true", help="values that move")
-    parser.add_argument("--interval", type=float, default=1.0, help="of updates without an agent, s")
+    parser.add_argument("--interval", type=float, default=1.0,
+                        help="of updates without an agent, s")
     args = parser.parse_args()
-    fake = FakeProcess(args.dir, program=args.program, objects=args.objects, peers=args.peers, load=args.load,
-                       interval=args.interval)
+    fake = FakeProcess(args.dir, program=args.program, objects=args.objects, peers=args.peers,
+                       load=args.load, interval=args.interval)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: setattr(fake, "_ending", True))
     # A signal ends the poll; its handler runs behind it.

@@ -384,7 +384,8 @@ unit = "messages"
 help = "Messages that were written."
 """
 
-DESCRIPTIONS = {"reactor": REACTOR, "poller": POLLER, "endpoint": ENDPOINT, "peer": PEER, "log": LOG}
+DESCRIPTIONS = {"reactor": REACTOR, "poller": POLLER, "endpoint": ENDPOINT, "peer": PEER,
+                "log": LOG}
 
 
 def _bytes(one: dict) -> int:
@@ -415,7 +416,8 @@ def schema_of(text: str) -> dict:
         settings.append(one)
     reports = [{"type": "histogram", **one} if one["kind"] == "histogram" else one
                for one in tree.get("report", [])]
-    schema = {"component": tree["component"], "title": tree["title"], "help": tree["help"], "hash": "",
+    schema = {"component": tree["component"], "title": tree["title"], "help": tree["help"],
+              "hash": "",
               "settings": _laid_out(settings), "groups": groups, "reports": _laid_out(reports)}
     layout = json.dumps(schema, sort_keys=True).encode()
     schema["hash"] = f"0x{int.from_bytes(hashlib.sha256(layout).digest()[:8], 'little') or 1:016x}"

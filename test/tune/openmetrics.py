@@ -35,7 +35,9 @@ def labels_of(text):
         name, value = match.groups()
         if name in found:
             raise ValueError(f"label {name} twice")
-        found[name] = value.replace("\\\\", "\0").replace('\\"', '"').replace("\\n", "\n").replace("\0", "\\")
+        found[name] = value.replace("\\\\", "\0").replace('\\"', '"').replace("\\n",
+                                                                              "\n").replace("\0",
+                                                                                            "\\")
         at = match.end()
     return found
 

@@ -20,21 +20,23 @@ class Goals(unittest.TestCase):
         self.assertEqual(goal.measures, ["calls_per_second", "p99_us"])
         self.assertEqual(goal.value({"calls_per_second": 3.0}), 3.0)
         (guard,) = goal.guards
-        self.assertEqual((guard.text, guard.excess(49.9), guard.excess(75.0)), ("p99_us < 50", 0.0, 0.5))
+        self.assertEqual((guard.text, guard.excess(49.9), guard.excess(75.0)),
+                         ("p99_us < 50", 0.0, 0.5))
         self.assertGreater(guard.excess(50.0), 0.0)
 
     def test_arithmetic(self):
         values = {"a": 2.0, "b": 3.0, "x.y.c": 4.0, "x.*.c": 5.0}
         for text, wanted in (
             ("a + b * 2", 8.0), ("(a + b) * 2", 10.0), ("a - b - 1", -2.0), ("-a * -b", 6.0),
-            ("8 / a / 2", 2.0), ("x.y.c*2", 8.0), ("x.*.c*2", 10.0), ("x.y.c-1", 3.0), ("a*1.5e1", 30.0),
-            ("  a  ", 2.0), ("a+.5", 2.5),
+            ("8 / a / 2", 2.0), ("x.y.c*2", 8.0), ("x.*.c*2", 10.0), ("x.y.c-1", 3.0),
+            ("a*1.5e1", 30.0), ("  a  ", 2.0), ("a+.5", 2.5),
         ):
             self.assertEqual(Goal.parse("min " + text).value(values), wanted, text)
 
     def test_guards(self):
         goal = Goal.parse("min a where a + b <= -1.5 and b>1e3 and a < 2")
-        self.assertEqual([(g.compare, g.limit) for g in goal.guards], [("<=", -1.5), (">", 1000.0), ("<", 2.0)])
+        self.assertEqual([(g.compare, g.limit) for g in goal.guards],
+                         [("<=", -1.5), (">", 1000.0), ("<", 2.0)])
 
     def test_no_value(self):
         for text in ("max a", "max b / z", "max n", "max b * b"):
@@ -44,7 +46,8 @@ class Goals(unittest.TestCase):
     def test_refused(self):
         for text, column, words in (
             ("", 1, "'max' or 'min'"), ("a", 1, "'max' or 'min'"), ("max", 4, "a measure"),
-            ("max 3", 6, "nothing is measured"), ("max a b", 7, "'where'"), ("max a where", 12, "a measure"),
+            ("max 3", 6, "nothing is measured"), ("max a b", 7, "'where'"),
+            ("max a where", 12, "a measure"),
             ("max a where b", 14, "one of <"), ("max a where b < c", 17, "a number"),
             ("max a where 1 < 2", 15, "nothing is measured"), ("max a where b < 1 c", 19, "'and'"),
             ("max (a", 7, "')'"), ("max $a", 5, "neither"), ("max a where and", 13, "a measure"),
@@ -62,7 +65,8 @@ class Goals(unittest.TestCase):
     def test_hostile_text_ends(self):
         rng = random.Random(1)
         for _ in range(3000):
-            text = "max " + "".join(rng.choice("ab1.*()+-/<>= where and e#:") for _ in range(rng.randint(0, 40)))
+            text = "max " + "".join(rng.choice("ab1.*()+-/<>= where and e#:")
+                                    for _ in range(rng.randint(0, 40)))
             try:
                 Goal.parse(text)
             except GoalError:
@@ -82,7 +86,8 @@ class Knobs(unittest.TestCase):
         zero = Knob.of_range("k", 0, 1 << 20, 0, log=True)
         self.assertEqual((zero.values[0], zero.values[1], zero.values[-1]), (0, 1, 1 << 20))
         real = Knob.of_range("k", 0.1, 10.0, 1.0, integer=False, log=True)
-        self.assertEqual((real.values[0], real.values[-1], real.ordered), (0.1, 10.0, len(real.values)))
+        self.assertEqual((real.values[0], real.values[-1], real.ordered),
+                         (0.1, 10.0, len(real.values)))
 
     def test_special_values(self):
         knob = Knob.of_range("k", 16, 64, 0, special=(0, -1))
@@ -128,7 +133,8 @@ class Statistics(unittest.TestCase):
 
     def test_false_alarms_are_as_rare_as_they_say(self):
         rng = random.Random(3)
-        alarms = sum(_stats.signed_rank([rng.gauss(0, 1) for _ in range(10)]) <= 0.05 for _ in range(2000))
+        alarms = sum(_stats.signed_rank([rng.gauss(0, 1) for _ in range(10)]) <= 0.05
+                     for _ in range(2000))
         self.assertLess(alarms / 2000, 0.065)
         self.assertGreater(alarms / 2000, 0.03)
 
@@ -218,7 +224,8 @@ class Finds(unittest.TestCase):
     def test_drift_is_no_gain(self):
         # A machine that grows slower, or faster, while nothing is better.
         for drift in (0.6, -0.6):
-            verdicts = [landscape.AT_BEST.run(seed, 0.03, drift=drift)[0].verdict for seed in range(40)]
+            verdicts = [landscape.AT_BEST.run(seed, 0.03, drift=drift)[0].verdict
+                        for seed in range(40)]
             self.assertGreaterEqual(verdicts.count("unsure"), 39)
 
     def test_gain_is_what_it_says(self):
@@ -233,7 +240,8 @@ class Finds(unittest.TestCase):
     def test_ablation(self):
         one = landscape.Landscape(
             "one matters", [landscape.SIZES, landscape.WINDOW],
-            lambda s: 1000 * (0.2 + landscape.bump(s["batch"], 256, 3)) * (1 + 0.0001 * s["window"]))
+            lambda s: 1000 * (0.2 + landscape.bump(s["batch"], 256, 3)) * (1 +
+                                                                           0.0001 * s["window"]))
         matters = collections.Counter()
         for seed in range(10):
             outcome, _ = one.run(seed, 0.03)
@@ -265,7 +273,9 @@ class Finds(unittest.TestCase):
         while True:
             settings = space.values(ask.config)
             refused = settings["batch"] > 100
-            result = Result(None, words="EINVAL") if refused else Result(value(settings) + rng.gauss(0, 5))
+            result = Result(None,
+                            words="EINVAL") if refused else Result(value(settings) +
+                                                                   rng.gauss(0, 5))
             try:
                 ask = generator.send(result)
             except StopIteration as end:

@@ -32,7 +32,8 @@ class Case(unittest.TestCase):
 
     def start(self, *args):
         """A program. It is there when this returns."""
-        child = subprocess.Popen([sys.executable, "-B", os.path.join(HERE, "program.py"), self.dir, *args],
+        child = subprocess.Popen([sys.executable, "-B", os.path.join(HERE, "program.py"), self.dir,
+                                  *args],
                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
         def end():
@@ -46,7 +47,8 @@ class Case(unittest.TestCase):
         return child
 
     def popen(self, *args):
-        child = subprocess.Popen([sys.executable, "-B", "-m", "leat_tune._cli", "agent", "--tune-dir", self.dir, *args],
+        child = subprocess.Popen([sys.executable, "-B", "-m", "leat_tune._cli", "agent",
+                                  "--tune-dir", self.dir, *args],
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
         def end():
@@ -77,8 +79,10 @@ class Case(unittest.TestCase):
 class Finds(Case):
     def test_the_best_and_keeps_it(self):
         self.start()
-        status, out, err = self.agent("--goal", GOAL, "--set", "batch,policy", "--trials", "80", *SHORT, "--apply",
-                                      "--json", "--svg", self.file("plot.svg"), "--log", self.file("log"))
+        status, out, err = self.agent("--goal", GOAL, "--set", "batch,policy", "--trials", "80",
+                                      *SHORT, "--apply",
+                                      "--json", "--svg", self.file("plot.svg"), "--log",
+                                      self.file("log"))
         self.assertEqual(status, 0, err)
         tree = json.loads(out)
         best = {**START, **tree["best"]}
@@ -90,8 +94,10 @@ class Finds(Case):
         self.assertTrue(tree["kept"])
         self.assertEqual(self.object().settings, best)
         self.assertEqual(self.process.snapshot().leases, [])
-        self.assertEqual([one["setting"] for one in tree["ablation"] if one["real"]], ["batch", "policy"])
-        self.assertEqual(xml.dom.minidom.parse(self.file("plot.svg")).documentElement.tagName, "svg")
+        self.assertEqual([one["setting"] for one in tree["ablation"] if one["real"]],
+                         ["batch", "policy"])
+        self.assertEqual(xml.dom.minidom.parse(self.file("plot.svg")).documentElement.tagName,
+                         "svg")
         self.assertIn("compare: batch=", err)
         # The log has every trial, and the guard that broke.
         with open(self.file("log"), encoding="utf-8") as file:
@@ -101,22 +107,24 @@ class Finds(Case):
 
     def test_noise_alone(self):
         self.start("--flat", "--noise", "0.5")
-        status, out, _ = self.agent("--goal", "max calls_per_second", "--set", "batch,policy", "--trials", "60", *SHORT)
+        status, out, _ = self.agent("--goal", "max calls_per_second", "--set", "batch,policy",
+                                    "--trials", "60", *SHORT)
         self.assertEqual(status, 3, out)
         self.assertIn("could be told", out)
         self.assertEqual(self.object().settings, START)
 
     def test_guards_that_can_not_be_kept(self):
         self.start()
-        status, out, _ = self.agent("--goal", "max calls_per_second where p99_us < 1", "--set", "batch", "--trials", "40",
-                                    *SHORT)
+        status, out, _ = self.agent("--goal", "max calls_per_second where p99_us < 1", "--set",
+                                    "batch", "--trials", "40", *SHORT)
         self.assertEqual(status, 4, out)
         self.assertEqual(self.object().settings, START)
 
     def test_it_goes_on_from_a_log(self):
         self.start()
         log = self.file("log")
-        args = ("--goal", GOAL, "--set", "batch=1:64,policy", "--trials", "60", *SHORT, "--log", log)
+        args = ("--goal", GOAL, "--set", "batch=1:64,policy", "--trials", "60", *SHORT, "--log",
+                log)
         child = self.popen(*args)
         for _ in range(12):
             self.assertTrue(child.stderr.readline())
@@ -144,7 +152,8 @@ class Finds(Case):
 class GoesBack(Case):
     def running(self, *args):
         """An agent in the middle of it."""
-        child = self.popen("--goal", "max calls_per_second", "--set", "batch,low", "--trials", "1000", *SHORT, *args)
+        child = self.popen("--goal", "max calls_per_second", "--set", "batch,low", "--trials",
+                           "1000", *SHORT, *args)
         self.until(self.changed)
         return child
 
@@ -160,7 +169,8 @@ class GoesBack(Case):
     def test_the_second_is_told_who_holds(self):
         self.start()
         child = self.running("--quiet")
-        status, _, err = self.agent("--goal", "max calls_per_second", "--set", "batch", "--trials", "40", *SHORT)
+        status, _, err = self.agent("--goal", "max calls_per_second", "--set", "batch", "--trials",
+                                    "40", *SHORT)
         self.assertEqual(status, 1)
         self.assertIn(f"leat-tune agent[{child.pid}]", err)
         self.assertIn("bench.main.batch", err)
@@ -178,7 +188,8 @@ class GoesBack(Case):
         # As the program is, too: no trial lasts its 30 s.
         self.start()
         begin = time.monotonic()
-        status, _, err = self.agent("--goal", "max calls_per_second where p99_us < 3", "--set", "batch=4|128",
+        status, _, err = self.agent("--goal", "max calls_per_second where p99_us < 3", "--set",
+                                    "batch=4|128",
                                     "--trials", "40", "--trial-seconds", "30", "--warm-up", "0.01")
         self.assertEqual(status, 4, err)
         self.assertLess(time.monotonic() - begin, 60)
@@ -193,7 +204,8 @@ class OtherOptimisers(Case):
         self.assertEqual((status, err), (0, ""))
         tree = json.loads(out)
         self.assertEqual(tree["settings"], {"batch": 16, "policy": "spin"})
-        self.assertAlmostEqual(tree["value"], program.rate({"batch": 16, "policy": "spin"}), delta=0.2 * tree["value"])
+        self.assertAlmostEqual(tree["value"], program.rate({"batch": 16, "policy": "spin"}),
+                               delta=0.2 * tree["value"])
         self.assertEqual(set(tree["measures"]), {"calls_per_second", "p99_us"})
         status, out, _ = self.agent(*args, "--try", "batch=4,policy=yield")  # as it is
         self.assertEqual(status, 0)
@@ -210,8 +222,10 @@ class OtherOptimisers(Case):
     def test_files_of_mlos_bench(self):
         self.start()
         where = self.file("mlos")
-        done = subprocess.run([sys.executable, "-B", "-m", "leat_tune._cli", "mlos", where, "--tune-dir", self.dir, "--goal",
-                               GOAL, "--object", "bench.*", *SHORT], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([sys.executable, "-B", "-m", "leat_tune._cli", "mlos", where,
+                               "--tune-dir", self.dir, "--goal",
+                               GOAL, "--object", "bench.*", *SHORT], capture_output=True, text=True,
+                              timeout=60)
         self.assertEqual(done.returncode, 0, done.stderr)
         trees = {}
         for name in ("tunables", "environment", "service", "optimizer", "mlos_bench"):
@@ -220,11 +234,15 @@ class OtherOptimisers(Case):
         tunables = trees["tunables"]
         # What takes effect at the start alone is not there.
         self.assertEqual(set(tunables) - {"$schema"}, {"bench.main", "bench.main.bounds"})
-        self.assertEqual(set(trees["environment"]["config"]["tunable_params"]), set(tunables) - {"$schema"})
+        self.assertEqual(set(trees["environment"]["config"]["tunable_params"]),
+                         set(tunables) - {"$schema"})
         batch = tunables["bench.main"]["params"]["bench.main.batch"]
-        self.assertEqual({key: batch[key] for key in ("type", "default", "range", "special", "log")},
-                         {"type": "int", "default": 4, "range": [1, 256], "special": [0], "log": True})
-        self.assertEqual(set(tunables["bench.main.bounds"]["params"]), {"bench.main.low", "bench.main.high"})
+        self.assertEqual({key: batch[key]
+                          for key in ("type", "default", "range", "special", "log")},
+                         {"type": "int", "default": 4, "range": [1, 256], "special": [0],
+                          "log": True})
+        self.assertEqual(set(tunables["bench.main.bounds"]["params"]),
+                         {"bench.main.low", "bench.main.high"})
         self.assertEqual(trees["optimizer"]["config"]["optimization_targets"], {"score": "max"})
         # A trial, as mlos_bench has it made.
         os.mkdir(self.file("bin"))
@@ -232,17 +250,21 @@ class OtherOptimisers(Case):
             file.write(f'#!/bin/sh\nexec {sys.executable} -B -m leat_tune._cli "$@"\n')
         os.chmod(file.name, 0o755)
         with open(self.file("settings.json"), "w", encoding="utf-8") as file:
-            json.dump({name: one["default"] for group in tunables.values() if isinstance(group, dict)
+            json.dump({name: one["default"] for group in tunables.values()
+                       if isinstance(group, dict)
                        for name, one in group["params"].items()} | {"bench.main.batch": 32}, file)
         environment = {**os.environ, "PATH": self.file("bin") + ":" + os.environ["PATH"]}
-        done = subprocess.run([sys.executable, "-B", os.path.join(where, "trial.py"), self.file("settings.json"),
-                               self.file("results.csv")], env=environment, capture_output=True, text=True, timeout=60)
+        done = subprocess.run([sys.executable, "-B", os.path.join(where, "trial.py"),
+                               self.file("settings.json"),
+                               self.file("results.csv")], env=environment, capture_output=True,
+                              text=True, timeout=60)
         self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
         with open(self.file("results.csv"), encoding="utf-8") as file:
             rows = dict(line.strip().split(",") for line in file)
         self.assertEqual(rows["metric"], "value")
         self.assertEqual(rows["score"], rows["calls_per_second"])
-        self.assertGreater(float(rows["score"]), 1.2 * program.rate({"batch": 4, "policy": "yield"}))
+        self.assertGreater(float(rows["score"]),
+                           1.2 * program.rate({"batch": 4, "policy": "yield"}))
         self.assertFalse(self.changed())
 
 
@@ -251,14 +273,16 @@ class Usage(Case):
         self.start()
         status, out, _ = self.agent("--list-goals")
         self.assertEqual(status, 0)
-        for name in ("bench.calls_per_second", "bench.waiting", "bench.latency_p99_us", "bench.latency_mean_us"):
+        for name in ("bench.calls_per_second", "bench.waiting", "bench.latency_p99_us",
+                     "bench.latency_mean_us"):
             self.assertIn(name, out)
         self.assertNotIn("bench.state", out)
         snapshot = self.process.snapshot()
-        for name in ("p99_us", "latency_p99_us", "bench.p99_us", "bench.main.latency_p99_us", "bench.m*.latency_p99_us"):
+        for name in ("p99_us", "latency_p99_us", "bench.p99_us", "bench.main.latency_p99_us",
+                     "bench.m*.latency_p99_us"):
             self.assertEqual(resolve(name, snapshot).name, "latency_p99_us")
-        for name, words in (("p98_us", "did you mean"), ("per_second", "say which"), ("bench.other.p99_us", "nothing"),
-                            ("nothing", "--list-goals")):
+        for name, words in (("p98_us", "did you mean"), ("per_second", "say which"),
+                            ("bench.other.p99_us", "nothing"), ("nothing", "--list-goals")):
             with self.assertRaisesRegex(GoalError, words):
                 resolve(name, snapshot)
 
@@ -267,19 +291,23 @@ class Usage(Case):
         snapshot = self.process.snapshot()
         found = targets(["batch=8:64,policy", "low"], snapshot)
         batch, policy, low = (target.knob for target in found.targets)
-        self.assertEqual((batch.values[batch.start], min(batch.values), max(batch.values)), (4, 4, 64))
+        self.assertEqual((batch.values[batch.start], min(batch.values), max(batch.values)),
+                         (4, 4, 64))
         self.assertEqual(policy.values, ("spin", "yield"))
         # A group is set as a whole, and as its rule has it.
         self.assertEqual(found.changes({"batch": 8, "policy": "spin", "low": 20}),
                          {"bench.main": {"batch": 8, "policy": "spin", "low": 20, "high": 50}})
-        self.assertFalse(found.space.allowed(found.space.config({"batch": 8, "policy": "spin", "low": low.values[-1]})))
+        self.assertFalse(found.space.allowed(found.space.config({"batch": 8, "policy": "spin",
+                                                                 "low": low.values[-1]})))
         self.assertEqual(targets(["batch"], snapshot).targets[0].knob.values[-1], 0)
         self.assertEqual(targets(["batch=1|automatic"], snapshot).targets[0].knob.values, (1, 0, 4))
         for words, why in (
-            (["room"], "only when the program starts"), (["batch=3"], "LOW:HIGH"), (["batch=9:5"], "not a part"),
-            (["batch=1:999"], "not a part"), (["batch=x:y"], "not an integer"), (["policy=fast"], "one of spin, yield"),
-            (["batch,batch"], "twice"), (["bench.main.batch,batch"], "twice"), (["batch,"], "name is missing"),
-            (["batch=1|999"], "not an integer from"),
+            (["room"], "only when the program starts"), (["batch=3"], "LOW:HIGH"),
+            (["batch=9:5"], "not a part"),
+            (["batch=1:999"], "not a part"), (["batch=x:y"], "not an integer"),
+            (["policy=fast"], "one of spin, yield"),
+            (["batch,batch"], "twice"), (["bench.main.batch,batch"], "twice"),
+            (["batch,"], "name is missing"), (["batch=1|999"], "not an integer from"),
         ):
             with self.assertRaisesRegex(SettingError, why, msg=words):
                 targets(words, snapshot)
@@ -291,14 +319,16 @@ class Usage(Case):
         goal = ("--goal", "max calls_per_second")
         for args, status, words in (
             ((), 2, "--goal and --set"), (goal, 2, "--goal and --set"),
-            ((*goal, "--set", "bach"), 1, "did you mean batch"), ((*goal, "--set", "room"), 2, "starts"),
+            ((*goal, "--set", "bach"), 1, "did you mean batch"),
+            ((*goal, "--set", "room"), 2, "starts"),
             (("--goal", "max nothing", "--set", "batch"), 2, "nothing measures"),
             (("--goal", "best", "--set", "batch"), 2, "column 1"),
             ((*goal, "--set", "batch", "--trials", "10"), 2, "at least 40"),
             ((*goal, "--set", "batch", "--minutes", "0.1"), 2, "give more time"),
             ((*goal, "--set", "batch", "--pid", "1"), 1, "no such process"),
             (("--resume", self.file("none")), 1, "none"), (("--resume", __file__), 2, "not JSON"),
-            (("--resume", __file__, *goal), 2, "takes --goal"), ((*goal, "--set", "batch", "--confidence", "100"), 2, "less"),
+            (("--resume", __file__, *goal), 2, "takes --goal"),
+            ((*goal, "--set", "batch", "--confidence", "100"), 2, "less"),
             ((*goal, "--set", "batch", "--trial-seconds", "nan"), 2, "not a number"),
         ):
             found, _, err = self.agent(*args)
@@ -308,8 +338,8 @@ class Usage(Case):
 
     def test_nothing_is_measured(self):
         self.start()
-        status, _, err = self.agent("--goal", "max calls_per_second / (waiting - waiting)", "--set", "batch", "--trials",
-                                    "40", *SHORT)
+        status, _, err = self.agent("--goal", "max calls_per_second / (waiting - waiting)", "--set",
+                                    "batch", "--trials", "40", *SHORT)
         self.assertEqual(status, 1)
         self.assertIn("no value", err)
 

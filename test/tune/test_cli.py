@@ -49,7 +49,8 @@ class Cli(Case):
             self.assertIn(part, err)
 
     def program(self, *words, **options):
-        return self.spawn([sys.executable, "-B", "-W", "error", PROGRAM, *words, "--tune-dir", self.dir],
+        return self.spawn([sys.executable, "-B", "-W", "error", PROGRAM, *words, "--tune-dir",
+                           self.dir],
                           stderr=subprocess.PIPE, **options)
 
 
@@ -70,7 +71,9 @@ class One(Cli):
         out = self.ok("list")
         self.assertIn(f"{os.getpid()}  fake  since ", out)
         self.assertRegex(out, r"reactor\.lcore0\.max_pollers +64 +pollers +1 to 65535 +64 +start\n")
-        self.assertRegex(out, r"endpoint\.ep0\.inline_max +automatic +bytes +0 to 1048576, automatic +automatic +now\n")
+        self.assertRegex(out,
+                         r"endpoint\.ep0\.inline_max +automatic +bytes +0 to 1048576, automatic "
+                         r"+automatic +now\n")
         self.assertNotIn("posted", out)
         out = self.ok("list", "endpoint.ep1", "--reports")
         self.assertNotIn("reactor", out)
@@ -80,47 +83,58 @@ class One(Cli):
             s.set("reactor.lcore1", {"spin_us": 9}, lease=SESSION)
             out = self.ok("list", "reactor")
             self.assertRegex(out, rf"lcore0\.spin_us +9 .* holder\[{os.getpid()}\], \d+ s\n")
-            self.assertRegex(out, rf"lcore1\.spin_us +9 .* holder\[{os.getpid()}\], while connected\n")
+            self.assertRegex(out,
+                             rf"lcore1\.spin_us +9 .* holder\[{os.getpid()}\], while connected\n")
 
     def test_json(self):
         with self.process.session("holder") as s:
             s.set("log.log", {"share": 1}, lease=SESSION)
             tree = json.loads(self.ok("list", "--reports", "--json"))
         [process] = tree["processes"]
-        self.assertEqual((process["pid"], process["program"], process["hung"]), (os.getpid(), "fake", False))
+        self.assertEqual((process["pid"], process["program"], process["hung"]),
+                         (os.getpid(), "fake", False))
         objects = {o["path"]: o for o in process["objects"]}
         setting = objects["endpoint.ep0"]["settings"]["latency_sample"]
-        self.assertEqual(setting, {"value": 0, "type": "integer", "default": 0, "when": "now", "unit": "ops", "min": 1,
-                                   "max": 1000000, "special": {"off": 0}})
-        self.assertEqual(objects["log.log"]["settings"]["share"]["held_by"]["who"], f"holder[{os.getpid()}]")
+        self.assertEqual(setting,
+                         {"value": 0, "type": "integer", "default": 0, "when": "now", "unit": "ops",
+                          "min": 1, "max": 1000000, "special": {"off": 0}})
+        self.assertEqual(objects["log.log"]["settings"]["share"]["held_by"]["who"],
+                         f"holder[{os.getpid()}]")
         self.assertEqual(objects["endpoint.ep0"]["report"]["device"], "net_fake0")
         self.assertIn("p99_ns", objects["endpoint.ep0"]["report"]["latency_send"])
-        self.assertEqual(objects["endpoint.ep0/10.0.0.0:1234"]["parent"], objects["endpoint.ep0"]["id"])
+        self.assertEqual(objects["endpoint.ep0/10.0.0.0:1234"]["parent"],
+                         objects["endpoint.ep0"]["id"])
         schemas = json.loads(self.ok("list", "--schema"))
         self.assertEqual([s["component"] for s in schemas], ["endpoint", "log", "reactor"])
 
     def test_get(self):
         self.fake.report("reactor.lcore0", turns=5)
-        self.assertEqual(self.ok("get", "reactor.lcore0.spin_us", "reactor.lcore0.turns", "log.prefix"),
+        self.assertEqual(self.ok("get", "reactor.lcore0.spin_us", "reactor.lcore0.turns",
+                                 "log.prefix"),
                          'reactor.lcore0.spin_us = 50  # us\nreactor.lcore0.turns = 5  # turns\n'
                          'log.log.prefix = "leat"\n')
         self.assertEqual(self.ok("get", f"{os.getpid()}:reactor.*.spin_us"),
                          "reactor.lcore0.spin_us = 50  # us\nreactor.lcore1.spin_us = 50  # us\n")
-        self.assertEqual(self.ok("get", "endpoint.ep0/10.0.0.1:1234.state", "poller.state").count("\n"), 3)
+        self.assertEqual(self.ok("get", "endpoint.ep0/10.0.0.1:1234.state",
+                                 "poller.state").count("\n"), 3)
         [one] = json.loads(self.ok("get", "--json", "endpoint.ep0.inline_max"))["values"]
-        self.assertEqual(one, {"pid": os.getpid(), "name": "endpoint.ep0.inline_max", "value": -1, "unit": "bytes"})
+        self.assertEqual(one,
+                         {"pid": os.getpid(), "name": "endpoint.ep0.inline_max", "value": -1,
+                          "unit": "bytes"})
         self.fails(["get", "reactor.lcore0.spin"], "no setting 'spin'", "spin_us")
         self.fails(["get", "reactor.lcore0.turn"], "turns")
         self.fails(["get", "1:reactor.spin_us"], "no process 1", f"{os.getpid()} (fake)")
         self.fails(["get", "spin_us"], "COMPONENT.OBJECT.SETTING")
 
     def test_set(self):
-        self.assertEqual(self.ok("set", "reactor.spin_us=70", "endpoint.ep0.inline_max=100", "endpoint.ep1.tx_depth=8"),
+        self.assertEqual(self.ok("set", "reactor.spin_us=70", "endpoint.ep0.inline_max=100",
+                                 "endpoint.ep1.tx_depth=8"),
                          "reactor.lcore0.spin_us = 70  # us\nreactor.lcore1.spin_us = 70  # us\n"
                          "endpoint.ep0.inline_max = 96  # bytes; asked for 100\n"
                          "endpoint.ep1.tx_depth = 8  # ops; for what is made from now on\n")
         self.assertEqual(self.spin(), [70, 70])
-        [one] = json.loads(self.ok("set", "--json", "endpoint.ep0.inline_max=automatic"))["settings"]
+        [one] = json.loads(self.ok("set", "--json",
+                                   "endpoint.ep0.inline_max=automatic"))["settings"]
         self.assertEqual((one["value"], one["was"], one["asked"], one["for_s"]), (-1, 96, -1, None))
         # A group is one change.
         self.ok("set", "reactor.lcore0.sleep_min_us=300", "reactor.lcore0.sleep_max_us=400")
@@ -129,15 +143,17 @@ class One(Cli):
         self.assertEqual(self.fake.settings("log.log")["prefix"], 'a = "b"')
 
     def test_set_refused(self):
-        self.fails(["set", "reactor.lcore0.spin_us=0"], "reactor.lcore0: spin_us: 0 is not from 1 to 1000000")
-        self.fails(["set", "reactor.lcore0.spin_us=x"], "spin_us: 'x' is not an integer from 1 to 1000000")
+        self.fails(["set", "reactor.lcore0.spin_us=0"],
+                   "reactor.lcore0: spin_us: 0 is not from 1 to 1000000")
+        self.fails(["set", "reactor.lcore0.spin_us=x"],
+                   "spin_us: 'x' is not an integer from 1 to 1000000")
         self.fails(["set", "reactor.lcore0.max_pollers=5"], "only at start")
         self.fails(["set", "reactor.lcore0.sleep_min_us=5"], "set together")
         self.fails(["set", "reactor.lcore0.spin=5"], "did you mean spin_us")
         self.fails(["set", "log.level=loud"], "one of off, error, warning, info, debug")
         # One object of two: the other one goes back.
-        self.fails(["set", "reactor.lcore0.spin_us=70", "reactor.lcore1.spin_us=0"], "reactor.lcore1: ",
-                   "goes back: reactor.lcore0")
+        self.fails(["set", "reactor.lcore0.spin_us=70", "reactor.lcore1.spin_us=0"],
+                   "reactor.lcore1: ", "goes back: reactor.lcore0")
         self.eventually(lambda: self.spin() == [50, 50])
         for i in range(40):
             self.fake.add("log", f"a{i}")
@@ -153,17 +169,22 @@ class One(Cli):
             again = io.StringIO()
             with contextlib.redirect_stdout(again):
                 self.assertEqual(main([*front, "list", "--json"]), 0)
-            names = [[o["name"] for o in p["objects"]] for p in json.loads(again.getvalue())["processes"]]
-            self.assertEqual(names, [[o["name"] for o in p["objects"]] for p in json.loads(out)["processes"]])
+            names = [[o["name"] for o in p["objects"]]
+                     for p in json.loads(again.getvalue())["processes"]]
+            self.assertEqual(names,
+                             [[o["name"] for o in p["objects"]]
+                              for p in json.loads(out)["processes"]])
         with contextlib.redirect_stderr(io.StringIO()), self.assertRaises(SystemExit) as end:
             main(["--tune-dir", self.dir])
         self.assertEqual(end.exception.code, 2)
 
     def test_usage(self):
-        for words in (["set"], ["set", "a.b.c"], ["set", "=5"], ["set", "a.b=1", "--for", "0"], ["sett"], [],
-                      ["set", "a.b=1", "--for", "5x"], ["set", "a.b=1", "--detach"], ["get"], ["list", "--jso"],
-                      ["watch", "a.b", "--interval", "-1"], ["watch", "a.b", "-n", "0"], ["list", "--pid", "x"],
-                      ["history", "extra"], ["list", "--json", "--schema"]):
+        for words in (["set"], ["set", "a.b.c"], ["set", "=5"], ["set", "a.b=1", "--for", "0"],
+                      ["sett"], [],
+                      ["set", "a.b=1", "--for", "5x"], ["set", "a.b=1", "--detach"], ["get"],
+                      ["list", "--jso"],
+                      ["watch", "a.b", "--interval", "-1"], ["watch", "a.b", "-n", "0"],
+                      ["list", "--pid", "x"], ["history", "extra"], ["list", "--json", "--schema"]):
             status, _, err = self.run_it(*words)
             self.assertEqual(status, 2, words)
             self.assertIn("leat-tune", err)
@@ -182,7 +203,8 @@ class One(Cli):
             p = self.program("set", "reactor.spin_us=70", "--for", "5m")
             self.assertIn("= 70", p.stdout.readline())
             self.assertEqual(self.spin(), [70, 70])
-            self.fails(["set", "reactor.lcore1.spin_us=80"], f"leat-tune[{p.pid}] holds it for another ")
+            self.fails(["set", "reactor.lcore1.spin_us=80"],
+                       f"leat-tune[{p.pid}] holds it for another ")
             p.send_signal(number)
             self.assertIn(p.wait(30), (130, -number))
             self.eventually(lambda: self.spin() == [50, 50])
@@ -208,14 +230,17 @@ class One(Cli):
         self.assertIn("ended the session", p.stderr.read())
 
     def test_watch(self):
-        p = self.program("watch", "log.lines", "reactor.lcore0.spin_us", "--json", "--interval", "10ms")
+        p = self.program("watch", "log.lines", "reactor.lcore0.spin_us", "--json", "--interval",
+                         "10ms")
         first = [json.loads(p.stdout.readline()) for _ in range(2)]
         self.assertEqual({line["name"]: line["value"] for line in first},
                          {"log.log.lines": 0, "reactor.lcore0.spin_us": 50})
         self.ok("set", "reactor.lcore0.spin_us=71")
-        change, value = sorted((json.loads(p.stdout.readline()) for _ in range(2)), key=lambda line: "value" in line)
+        change, value = sorted((json.loads(p.stdout.readline()) for _ in range(2)),
+                               key=lambda line: "value" in line)
         change = change["change"]
-        self.assertEqual((change["name"], change["from"], change["to"]), ("reactor.lcore0.spin_us", "50", "71"))
+        self.assertEqual((change["name"], change["from"], change["to"]),
+                         ("reactor.lcore0.spin_us", "50", "71"))
         self.assertEqual(value["value"], 71)
         self.fake.report("log.log", lines=1000)
         line = json.loads(p.stdout.readline())
@@ -234,7 +259,8 @@ class One(Cli):
         self.assertEqual(self.ok("history"), "")
         self.ok("set", "reactor.lcore0.spin_us=70")
         self.assertRegex(self.ok("history"),
-                         rf"reactor\.lcore0\.spin_us  50 -> 70  \(set, leat-tune\[{os.getpid()}\]\)\n$")
+                         r"reactor\.lcore0\.spin_us  50 -> 70  \(set, "
+                         rf"leat-tune\[{os.getpid()}\]\)\n$")
         [one] = json.loads(self.ok("history", "--json"))["changes"]
         self.assertEqual((one["name"], one["from"], one["to"], one["why"], one["number"]),
                          ("reactor.lcore0.spin_us", "50", "70", "set", 1))
@@ -250,7 +276,8 @@ class One(Cli):
         lines = self.ok("save").splitlines()
         self.assertEqual([line for line in lines if not line.startswith("#")], [])
         self.fake.add("log", "odd[1]*")
-        self.ok("set", "reactor.lcore0.sleep_min_us=5", "reactor.lcore0.sleep_max_us=250", "endpoint.ep0.inline_max=64",
+        self.ok("set", "reactor.lcore0.sleep_min_us=5", "reactor.lcore0.sleep_max_us=250",
+                "endpoint.ep0.inline_max=64",
                 "log.prefix=a # b", "log.log.level=debug")
         path = self.dir + "/settings"
         with open(path, "w") as old:
@@ -260,14 +287,16 @@ class One(Cli):
             text = file.read()
         self.assertEqual(os.stat(path).st_mode & 0o111, 0)
         self.assertEqual(os.listdir(self.dir).count("settings"), 1)
-        wanted = [line.partition("  #")[0].strip() for line in text.splitlines() if line and not line.startswith("#")]
+        wanted = [line.partition("  #")[0].strip() for line in text.splitlines() if line and
+                  not line.startswith("#")]
         self.assertEqual(wanted, [
             "endpoint.ep0.inline_max = 64", "log.log.level = debug", 'log.log.prefix = "a # b"',
-            'log.odd\\[1]\\*.prefix = "a # b"', "reactor.lcore0.sleep_min_us = 5", "reactor.lcore0.sleep_max_us = 250",
-        ])
+            'log.odd\\[1]\\*.prefix = "a # b"', "reactor.lcore0.sleep_min_us = 5",
+            "reactor.lcore0.sleep_max_us = 250", ])
         self.assertIn("# bytes, 0 to 1048576, automatic\n", text)
         self.assertRegex(self.ok("save", "--all"),
-                         r"\nreactor\.lcore0\.max_pollers = 64 +# pollers, 1 to 65535; only at start\n")
+                         r"\nreactor\.lcore0\.max_pollers = 64 +# pollers, 1 to 65535; only at "
+                         r"start\n")
         self.fails(["save", self.dir + "/none/settings"], "No such file")
 
     def test_killed_reader(self):
@@ -283,7 +312,8 @@ class One(Cli):
         script = 'leat-tune() { "$PYTHON" -B "$PROGRAM" "$@"; }\n. "$COMPLETION"\ncompopt() { :; }\n' \
                  "COMP_LINE=$1\nCOMP_POINT=${#COMP_LINE}\n_leat_tune\nprintf '%s\\n' \"${COMPREPLY[@]}\"\n"
         env = {**os.environ, "PYTHON": sys.executable, "PROGRAM": PROGRAM, "COMPLETION": COMPLETION}
-        done = subprocess.run(["bash", "-c", script, "bash", line], env=env, capture_output=True, text=True, check=False)
+        done = subprocess.run(["bash", "-c", script, "bash", line], env=env, capture_output=True,
+                              text=True, check=False)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         return done.stdout.split()
 
@@ -321,14 +351,16 @@ class Several(Cli):
             self.assertEqual(self.ok("list").count("since"), 3)
             self.assertEqual(self.ok("list", "--program", "t*").count("since"), 2)
             self.assertEqual(self.ok("list", "--pid", str(other.pid)).count("since"), 1)
-            self.fails(["get", "log.level"], "several processes", f"{me} (one)", f"{other.pid} (three)", "--program")
+            self.fails(["get", "log.level"], "several processes", f"{me} (one)",
+                       f"{other.pid} (three)", "--program")
             self.fails(["save"], "several processes")
             self.fails(["list", "--program", "four"], "no such process", "(two)")
             # Only one has it.
             self.ok("set", "reactor.lcore1.spin_us=5", f"{other.pid}:log.level=off")
             self.assertEqual(two.settings("reactor.lcore1")["spin_us"], 5)
             self.ok("set", "--program", "one", "log.level=error")
-            self.assertEqual((one.settings("log.log")["level"], two.settings("log.log")["level"]), ("error", "info"))
+            self.assertEqual((one.settings("log.log")["level"], two.settings("log.log")["level"]),
+                             ("error", "info"))
             self.assertEqual(len(json.loads(self.ok("history", "--json"))["changes"]), 3)
 
     def test_corrupt(self):

@@ -58,7 +58,8 @@ class Dashboard(unittest.TestCase):
 
     def test_every_component_is_shown(self):
         shown = {name for text in expressions(self.tree) for name in NAME.findall(text)}
-        missing = {name for name in self.metrics - shown if not name.endswith(("_info", "_sum", "_count"))}
+        missing = {name for name in self.metrics - shown
+                   if not name.endswith(("_info", "_sum", "_count"))}
         own = {f.sample for f in metrics.own_families()}
         self.assertEqual(missing - own, set())
 
@@ -81,12 +82,14 @@ class Dashboard(unittest.TestCase):
         # A file of rules with all of them: promtool checks no bare expression.
         values = {"$program": ".*", "$pid": ".*", "$object": ".*", "$__rate_interval": "1m"}
         lines = ["groups:", "- name: dashboard", "  rules:"]
-        for i, text in enumerate(e for e in expressions(self.tree) if "label_values" not in e and "leat_" in e):
+        for i, text in enumerate(e for e in expressions(self.tree) if "label_values" not in e and
+                                 "leat_" in e):
             for name, value in values.items():
                 text = text.replace(name, value)
             lines += [f"  - record: x{i}", f"    expr: {json.dumps(text)}"]
         self.assertLess(40, len(lines))
-        done = subprocess.run(["promtool", "check", "rules", "/dev/stdin"], input="\n".join(lines) + "\n",
+        done = subprocess.run(["promtool", "check", "rules", "/dev/stdin"],
+                              input="\n".join(lines) + "\n",
                               capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
 
@@ -98,7 +101,8 @@ class Dashboard(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which("promtool"), "promtool was not found (package prometheus)")
     def test_promtool_takes_the_alerts(self):
-        done = subprocess.run(["promtool", "check", "rules", RULES], capture_output=True, text=True, timeout=60)
+        done = subprocess.run(["promtool", "check", "rules", RULES], capture_output=True, text=True,
+                              timeout=60)
         self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
         self.assertIn("7 rules found", done.stdout)
 
@@ -110,7 +114,8 @@ class SameNames(unittest.TestCase):
         root = os.path.dirname(DOC)
         files = []
         for where, _, names in os.walk(os.path.dirname(root)):
-            if where.startswith(tuple(os.path.join(os.path.dirname(root), d) for d in ("lib", "apps", "drivers"))):
+            if where.startswith(tuple(os.path.join(os.path.dirname(root), d)
+                                      for d in ("lib", "apps", "drivers"))):
                 files += [os.path.join(where, name) for name in names if name.endswith(".toml")]
         components = []
         for file in sorted(files):
@@ -120,8 +125,10 @@ class SameNames(unittest.TestCase):
         listed = json.loads(run(GEN, "--metrics", *components).stdout)
         schemas = json.loads(run(GEN, "--json", *components).stdout)
         schemas = schemas if isinstance(schemas, list) else [schemas]
-        ours = {(f.component, f.report): (f.sample, f.name, f.type, f.unit) for s in schemas for f in metrics.families(s)}
-        theirs = {(m["component"], m["field"]): (m["metric"], m["family"], m["type"], m.get("unit") or "")
+        ours = {(f.component, f.report): (f.sample, f.name, f.type, f.unit) for s in schemas
+                for f in metrics.families(s)}
+        theirs = {(m["component"], m["field"]): (m["metric"], m["family"], m["type"],
+                                                 m.get("unit") or "")
                   for m in listed}
         self.assertEqual(ours, theirs)
         for one in listed:

@@ -35,7 +35,8 @@ scrape_configs:
 
 
 def tune(*args, **options):
-    return subprocess.Popen([sys.executable, "-B", "-m", "leat_tune._cli", *args], text=True, **options)
+    return subprocess.Popen([sys.executable, "-B", "-m", "leat_tune._cli", *args], text=True,
+                            **options)
 
 
 def end(process):
@@ -63,7 +64,8 @@ class Case(unittest.TestCase):
 
     def export(self, *args, listen="127.0.0.1:0"):
         """The exporter, and its port."""
-        child = tune("export", "--tune-dir", self.dir, "--listen", listen, *args, stderr=subprocess.PIPE)
+        child = tune("export", "--tune-dir", self.dir, "--listen", listen, *args,
+                     stderr=subprocess.PIPE)
         self.addCleanup(end, child)
         while True:
             line = child.stderr.readline()
@@ -107,10 +109,12 @@ class Life(Case):
         found = self.until(port, lambda f: value(f, "leat_exporter_processes") == 2)
         for one in (a, b):
             self.assertEqual(value(found, "leat_up", one), 1)
-            self.assertGreaterEqual(value(found, "leat_reactor_turns_total", one, object="lcore0"), 0)
+            self.assertGreaterEqual(value(found, "leat_reactor_turns_total", one, object="lcore0"),
+                                    0)
         # It moves.
         before = value(found, "leat_reactor_turns_total", a, object="lcore0")
-        self.until(port, lambda f: value(f, "leat_reactor_turns_total", a, object="lcore0") > before)
+        self.until(port,
+                   lambda f: value(f, "leat_reactor_turns_total", a, object="lcore0") > before)
         b.kill()
         b.wait()
         found = self.scrape(port)
@@ -145,7 +149,8 @@ class Life(Case):
         self.process()
         _, port = self.export("--rows")
         found = self.until(port, lambda f: value(f, "leat_peer_posted_ops_total", parent="ep0"))
-        self.assertEqual(len({dict(pairs)["object"] for _, pairs in found["leat_peer_posted_ops"]["samples"]}), 4)
+        self.assertEqual(len({dict(pairs)["object"]
+                              for _, pairs in found["leat_peer_posted_ops"]["samples"]}), 4)
 
     def test_a_directory_of_rubbish(self):
         with open(os.path.join(self.dir, "1-0000000000000001.block"), "wb") as file:
@@ -171,7 +176,8 @@ class Life(Case):
 
 class Usage(Case):
     def run_tune(self, *args):
-        child = tune("export", "--tune-dir", self.dir, *args, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        child = tune("export", "--tune-dir", self.dir, *args, stdout=subprocess.PIPE,
+                     stderr=subprocess.PIPE)
         self.addCleanup(end, child)
         out, err = child.communicate(timeout=60)
         return child.returncode, out, err
@@ -186,8 +192,8 @@ class Usage(Case):
         self.assertIn("leat_exporter_processes 0\n", out)
         if shutil.which("promtool"):
             _, out, _ = self.run_tune("--once", "--texts", "--rows")
-            done = subprocess.run(["promtool", "check", "metrics"], input=out, text=True, capture_output=True,
-                                  timeout=60)
+            done = subprocess.run(["promtool", "check", "metrics"], input=out, text=True,
+                                  capture_output=True, timeout=60)
             self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
 
     def test_remote_only_when_it_is_said(self):
@@ -201,8 +207,8 @@ class Usage(Case):
         self.assertIn("warning: whoever can connect", child.stderr.readline())
 
     def test_nonsense(self):
-        for args in (("--listen", "nonsense"), ("--listen", "127.0.0.1:70000"), ("--listen", "1:2:3"),
-                     ("--rows=some",), ("--unknown",)):
+        for args in (("--listen", "nonsense"), ("--listen", "127.0.0.1:70000"),
+                     ("--listen", "1:2:3"), ("--rows=some",), ("--unknown",)):
             self.assertEqual(self.run_tune(*args)[0], 2, args)
         with socket.create_server(("127.0.0.1", 0)) as taken:
             status, _, err = self.run_tune("--listen", "127.0.0.1:%d" % taken.getsockname()[1])
@@ -221,14 +227,16 @@ class Prometheus(Case):
             file.write(CONFIG.format(port=port))
         child = subprocess.Popen(
             ["prometheus", f"--config.file={config}", f"--web.listen-address=127.0.0.1:{own}",
-             f"--storage.tsdb.path={self.dir}/data", "--log.level=warn"], stderr=subprocess.PIPE, text=True)
+             f"--storage.tsdb.path={self.dir}/data", "--log.level=warn"], stderr=subprocess.PIPE,
+            text=True)
         self.addCleanup(end, child)
         return child, own
 
     def query(self, port, expression):
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
         try:
-            connection.request("GET", "/api/v1/query?" + urllib.parse.urlencode({"query": expression}))
+            connection.request("GET",
+                               "/api/v1/query?" + urllib.parse.urlencode({"query": expression}))
             answer = connection.getresponse()
             body = answer.read()
             if answer.status != 200:
@@ -274,7 +282,8 @@ class Prometheus(Case):
         self.assertEqual(up["value"][1], "1")
         (count,) = self.query(own, f"count_over_time(up{span})")
         self.assertGreater(int(count["value"][1]), SECONDS / 2)
-        (turns,) = self.query(own, f'increase(leat_reactor_turns_total{{pid="{stays.pid}",object="lcore0"}}{span})')
+        (turns,) = self.query(own,
+                              f'increase(leat_reactor_turns_total{{pid="{stays.pid}",object="lcore0"}}{span})')
         self.assertGreater(float(turns["value"][1]), 0)
         pids = {one["metric"]["pid"] for one in self.query(own, f"last_over_time(leat_up{span})")}
         self.assertLess(1, len(pids & seen))

@@ -78,9 +78,11 @@ class Blocks(Case):
 
     def test_head(self):
         for at, kind, values in (
-            (0, "<Q", (0,)), (8, "<I", (0, 2)), (12, "<I", (0, 8192)), (24, "<Q", (1,)), (32, "<I", (1,)),
+            (0, "<Q", (0,)), (8, "<I", (0, 2)), (12, "<I", (0, 8192)), (24, "<Q", (1,)),
+            (32, "<I", (1,)),
             (36, "<I", (os.geteuid() + 1,)), (64, "<Q", (0, 4095, self.length + 1, (1 << 64) - 1)),
-            (72, "<I", (0, 1 << 30, 0xFFFFFFFF)), (76, "<I", (0, 1, 0xFFFFFFFF)), (80, "<I", (0, 0xFFFFFFFF)),
+            (72, "<I", (0, 1 << 30, 0xFFFFFFFF)), (76, "<I", (0, 1, 0xFFFFFFFF)),
+            (80, "<I", (0, 0xFFFFFFFF)),
             (84, "<I", (0, 0xFFFFFFFF)), (88, "<I", (0, 391, 0xFFFFFFFF)), (92, "<I", (0, 1 << 31)),
             (96, "<I", (4095, self.length)), (100, "<I", (0, 95, 1 << 31)),
         ):
@@ -89,12 +91,14 @@ class Blocks(Case):
 
     def test_record(self):
         at = self.records[0]
-        for offset, values in ((16, (0, 4096, 1 << 31, self.length - 8)), (24, (1,)), (64, (0, 1 << 31)),
+        for offset, values in ((16, (0, 4096, 1 << 31, self.length - 8)), (24, (1,)),
+                               (64, (0, 1 << 31)),
                                (68, (8, 1 << 31)), (72, (1, 1 << 31)), (76, (16, 0xFFFFFFFF))):
             for value in values:
                 self.corrupt(at + offset, "<I", value)
         slot = fake_block.SLOT_AT
-        for offset, values in ((0, (1, 8, 4095, self.length, 0xFFFFFFF8)), (4, (0, 143, 1 << 20, 0xFFFFFFFF))):
+        for offset, values in ((0, (1, 8, 4095, self.length, 0xFFFFFFF8)),
+                               (4, (0, 143, 1 << 20, 0xFFFFFFFF))):
             for value in values:
                 self.corrupt(slot + offset, "<I", value)
 
@@ -159,8 +163,10 @@ class Blocks(Case):
                 data = bytearray(self.whole)
                 for _ in range(rnd.randint(1, 4)):
                     at = rnd.choice(places)
-                    value = rnd.choice((rnd.choice(EXTREMES), rnd.getrandbits(32), data[at] ^ 1 << rnd.randint(0, 7),
-                                        rnd.choice(self.records), self.length - rnd.randint(0, 512)))
+                    value = rnd.choice((rnd.choice(EXTREMES), rnd.getrandbits(32),
+                                        data[at] ^ 1 << rnd.randint(0, 7),
+                                        rnd.choice(self.records),
+                                        self.length - rnd.randint(0, 512)))
                     struct.pack_into("<I", data, at, value & 0xFFFFFFFF)
                 self.write(data)
                 outcomes[self.look() is None] += 1
@@ -177,8 +183,8 @@ class Schemas(unittest.TestCase):
             Schema.parse(text)
 
     def test_text(self):
-        for text in (b"", b"{", b"[]", b"null", b"5", b'"x"', b"\xff", b"[" * 100000, b'{"a":' * 50000,
-                     b"9" * 100000, b" " * (1 << 19), b"{}", b'{"component":5}'):
+        for text in (b"", b"{", b"[]", b"null", b"5", b'"x"', b"\xff", b"[" * 100000,
+                     b'{"a":' * 50000, b"9" * 100000, b" " * (1 << 19), b"{}", b'{"component":5}'):
             self.wrong(text)
 
     def test_fields(self):
@@ -190,17 +196,23 @@ class Schemas(unittest.TestCase):
 
         Schema.parse(json.dumps(changed()).encode())
         for what in (
-            {"name": "Bad"}, {"name": "x" * 32}, {"name": 5}, {"name": "inline_max"}, {"type": "int"}, {"type": None},
-            {"offset": 8}, {"offset": -8}, {"offset": "0"}, {"bytes": 4}, {"bytes": 1 << 40}, {"when": "later"},
-            {"min": "x"}, {"max": None}, {"max": 1.5}, {"default": "x"}, {"default": None}, {"default": True},
-            {"special": 5}, {"special": {"a": "b"}}, {"special": [1]}, {"aliases": [5]}, {"aliases": 5}, {"unit": 5},
-            {"help": []}, {"values": 5}, {"group": 7}, {"type": "string", "size": 1 << 30, "bytes": 1 << 30},
-            {"type": "enum", "values": []}, {"type": "enum", "values": [1]}, {"quantum": "x"}, {"unknown": float("nan")},
-            {"max": float("inf")},
+            {"name": "Bad"}, {"name": "x" * 32}, {"name": 5}, {"name": "inline_max"},
+            {"type": "int"}, {"type": None},
+            {"offset": 8}, {"offset": -8}, {"offset": "0"}, {"bytes": 4}, {"bytes": 1 << 40},
+            {"when": "later"},
+            {"min": "x"}, {"max": None}, {"max": 1.5}, {"default": "x"}, {"default": None},
+            {"default": True},
+            {"special": 5}, {"special": {"a": "b"}}, {"special": [1]}, {"aliases": [5]},
+            {"aliases": 5}, {"unit": 5},
+            {"help": []}, {"values": 5}, {"group": 7},
+            {"type": "string", "size": 1 << 30, "bytes": 1 << 30},
+            {"type": "enum", "values": []}, {"type": "enum", "values": [1]}, {"quantum": "x"},
+            {"unknown": float("nan")}, {"max": float("inf")},
         ):
             self.wrong(changed(**what))
         tree = changed()
-        for key, value in (("hash", "x"), ("hash", 5), ("settings", {}), ("settings", [5]), ("reports", [[]]),
+        for key, value in (("hash", "x"), ("hash", 5), ("settings", {}), ("settings", [5]),
+                           ("reports", [[]]),
                            ("groups", [{"name": "g", "settings": ["none"]}]), ("component", "../x"),
                            ("settings", tree["settings"] * 40)):
             self.wrong({**tree, key: value})
@@ -311,16 +323,22 @@ class Processes(Case):
 
     def test_version(self):
         welcome = protocol.Welcome(version=2, session=1).pack()
-        self.assertRegex(str(self.channels((protocol.Welcome.NUMBER, welcome, protocol.HASH))), "version 2")
+        self.assertRegex(str(self.channels((protocol.Welcome.NUMBER, welcome, protocol.HASH))),
+                         "version 2")
 
     def test_answers(self):
-        welcome = (protocol.Welcome.NUMBER, protocol.Welcome(version=1, session=1).pack(), protocol.HASH)
-        answer = protocol.Answer(request=1, status=0, object=1, epoch=1, mask=1, text="", payload=b"x")
-        self.assertIsInstance(self.channels(welcome, (protocol.Answer.NUMBER, answer.pack(), 5)), Corrupt)
+        welcome = (protocol.Welcome.NUMBER, protocol.Welcome(version=1, session=1).pack(),
+                   protocol.HASH)
+        answer = protocol.Answer(request=1, status=0, object=1, epoch=1, mask=1, text="",
+                                 payload=b"x")
+        self.assertIsInstance(self.channels(welcome, (protocol.Answer.NUMBER, answer.pack(), 5)),
+                              Corrupt)
         other = protocol.Answer(request=9, status=0, object=1, epoch=1, mask=1, text="")
-        self.assertIsInstance(self.channels(welcome, (protocol.Answer.NUMBER, other.pack(), 5)), TimedOut)
+        self.assertIsInstance(self.channels(welcome, (protocol.Answer.NUMBER, other.pack(), 5)),
+                              TimedOut)
         sample = protocol.Sample(object=1, time_ns=1, epoch=1, payload=b"x" * 8)
-        self.assertIsInstance(self.channels(welcome, (protocol.Sample.NUMBER, sample.pack(), 5)), Corrupt)
+        self.assertIsInstance(self.channels(welcome, (protocol.Sample.NUMBER, sample.pack(), 5)),
+                              Corrupt)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,8 @@ ANSWER = 30.0  # seconds in which a loaded machine does what takes it millisecon
 
 
 def program(argv: list[str], **options) -> subprocess.Popen:
-    return subprocess.Popen(argv, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+    return subprocess.Popen(argv, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            **options)
 
 
 @contextlib.contextmanager
@@ -40,7 +41,8 @@ def perf(path: str, directory: str, *arguments: str):
     # Without a line for each change: nobody reads the pipe meanwhile.
     argv = [path, *plugins, "--no-pci", "--log-level=leat.tune:error", f"--tune-dir={directory}",
             "--vdev=fabric_ring0", *arguments, "--",
-            "--self", "--test", "rate", "--size", "8", "--check", "-D", "600", "--idle", "yield", "--json"]
+            "--self", "--test", "rate", "--size", "8", "--check", "-D", "600", "--idle", "yield",
+            "--json"]
     env = {k: v for k, v in os.environ.items() if k not in ("LD_LIBRARY_PATH", "PYTHONPATH")}
     p = program(argv, env=env)
     try:
@@ -109,8 +111,10 @@ def says_why_not(session, tune: str, directory: str) -> None:
     refused(session, "endpoint.client", {"tx_depth": 64}, 1, "start")
     refused(session, "perf.client", {"window": 0}, 34, "1 to 65536")
     refused(session, "reactor.lcore0", {"sleep_min_us": 5}, 22, "sleep_max_us")
-    for words, part in ((["perf.client.window=many"], "window"), (["perf.client.windw=8"], "window"),
-                        (["prf.client.window=8"], "perf"), (["endpoint.client.latency_sample=-1"], "off")):
+    for words, part in ((["perf.client.window=many"], "window"),
+                        (["perf.client.windw=8"], "window"),
+                        (["prf.client.window=8"], "perf"),
+                        (["endpoint.client.latency_sample=-1"], "off")):
         done = subprocess.run([tune, "set", "--tune-dir", directory, *words],
                               text=True, capture_output=True, timeout=ANSWER)
         assert done.returncode != 0 and part in done.stderr, done
@@ -244,7 +248,8 @@ def main() -> None:
         with open(conf, "a", encoding="utf-8") as f:
             f.write("perf.client.windw = 40\n")
         plugins = os.environ.get("LEAT_TEST_PLUGINS", "").split()
-        done = subprocess.run([path, *plugins, "--no-pci", "--vdev=fabric_ring0", f"--settings={conf}", "--", "--self"],
+        done = subprocess.run([path, *plugins, "--no-pci", "--vdev=fabric_ring0",
+                               f"--settings={conf}", "--", "--self"],
                               text=True, capture_output=True, timeout=ANSWER)
         assert done.returncode == 2 and f"{conf}:3:" in done.stderr and "window" in done.stderr, done
     if not told:

@@ -42,7 +42,8 @@ class Names(unittest.TestCase):
 
     def test_list(self):
         names = _names.metric_list([fake.EP.json])
-        for name in ("leat_up", "leat_ep_ops_total", "leat_ep_latency_seconds_bucket", "leat_ep_address_info"):
+        for name in ("leat_up", "leat_ep_ops_total", "leat_ep_latency_seconds_bucket",
+                     "leat_ep_address_info"):
             self.assertIn(name, names)
         self.assertNotIn("leat_ep_latency_seconds", names)
 
@@ -81,7 +82,8 @@ class Text(unittest.TestCase):
 
     def test_texts_when_wanted(self):
         found = scrape(collect([fake.Process("perf", 7, [fake.ep()])], texts=True))
-        self.assertEqual(openmetrics.value(found, "leat_ep_address_info", object="ep0", address="a:1"), 1)
+        self.assertEqual(openmetrics.value(found, "leat_ep_address_info", object="ep0",
+                                           address="a:1"), 1)
 
     def test_labels_are_escaped(self):
         name = 'a"b\\c\nd}é\x1b\udc80'
@@ -121,8 +123,8 @@ class Text(unittest.TestCase):
             ("application/openmetrics-text;version=0.0.1,text/plain;version=0.0.4;q=0.5", prom),
             ("application/openmetrics-text;q=0.1,text/plain;q=0.5", prom),
             ("application/openmetrics-text;q=0", prom),
-            ("application/openmetrics-text;q=x", prom), ("application/openmetrics-text;q=nan", prom),
-            (";;;,,,=;q", prom), ("," * 10000, prom),
+            ("application/openmetrics-text;q=x", prom),
+            ("application/openmetrics-text;q=nan", prom), (";;;,,,=;q", prom), ("," * 10000, prom),
         ):
             self.assertEqual(metrics.choose(accept), wanted, accept)
 
@@ -144,7 +146,8 @@ class Processes(unittest.TestCase):
         for scrapes in (1, 2):
             found = scrape(collector)
             self.assertEqual(openmetrics.value(found, "leat_exporter_processes"), 1)
-            self.assertEqual(openmetrics.value(found, "leat_exporter_scrape_errors_total", reason="gone"), scrapes)
+            self.assertEqual(openmetrics.value(found, "leat_exporter_scrape_errors_total",
+                                               reason="gone"), scrapes)
             self.assertEqual(openmetrics.value(found, "leat_up", pid="2"), 1)
             with self.assertRaises(KeyError):
                 openmetrics.value(found, "leat_up", pid="1")
@@ -154,7 +157,8 @@ class Processes(unittest.TestCase):
             raise PermissionError(13, "not yours")
 
         found = scrape(metrics.Collector(scan))
-        self.assertEqual(openmetrics.value(found, "leat_exporter_scrape_errors_total", reason="directory"), 1)
+        self.assertEqual(openmetrics.value(found, "leat_exporter_scrape_errors_total",
+                                           reason="directory"), 1)
 
     def test_releases_that_disagree(self):
         other = fake.Schema("ep", [fake.report("ops", "gauge"), fake.report("new")])
@@ -167,7 +171,8 @@ class Processes(unittest.TestCase):
         self.assertEqual(openmetrics.value(found, "leat_ep_new_total", pid="2"), 6)
 
     def test_a_pid_twice(self):
-        found = scrape(collect([fake.Process("a", 1, [fake.ep()]), fake.Process("a", 1, [fake.ep(ops=9)])]))
+        found = scrape(collect([fake.Process("a", 1, [fake.ep()]),
+                                fake.Process("a", 1, [fake.ep(ops=9)])]))
         self.assertEqual(openmetrics.value(found, "leat_ep_ops_total", pid="1"), 10)
         self.assertGreater(
             openmetrics.value(found, "leat_exporter_scrape_errors_total", reason="duplicate"), 0)
@@ -176,14 +181,17 @@ class Processes(unittest.TestCase):
 class Rows(unittest.TestCase):
     def test_each(self):
         found = scrape(collect([fake.Process("a", 1, [fake.ep(), fake.peer("p", 3)])], rows="each"))
-        self.assertEqual(openmetrics.value(found, "leat_peer_ops_total", object="p", parent="ep0"), 3)
+        self.assertEqual(openmetrics.value(found, "leat_peer_ops_total", object="p", parent="ep0"),
+                         3)
 
     def test_sum(self):
-        found = scrape(collect([fake.Process("a", 1, [fake.ep(), fake.peer("p", 3), fake.peer("q", 4)])]))
+        found = scrape(collect([fake.Process("a", 1,
+                                             [fake.ep(), fake.peer("p", 3), fake.peer("q", 4)])]))
         self.assertEqual(openmetrics.value(found, "leat_peer_ops_total", object="ep0"), 7)
         self.assertEqual(openmetrics.value(found, "leat_peer_credits", object="ep0"), 4)
         self.assertEqual(openmetrics.value(found, "leat_peer_longest_seconds", object="ep0"), 4e-6)
-        self.assertEqual(openmetrics.value(found, "leat_peer_latency_seconds_count", object="ep0"), 7)
+        self.assertEqual(openmetrics.value(found, "leat_peer_latency_seconds_count", object="ep0"),
+                         7)
         self.assertEqual(openmetrics.value(found, "leat_rows", component="peer", object="ep0"), 2)
         self.assertNotIn("leat_peer_last", found)
         self.assertNotIn("parent", str(found["leat_peer_ops"]["samples"]))

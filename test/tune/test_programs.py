@@ -28,8 +28,8 @@ class Case(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.dir)
 
     def start(self, program, *app, eal=()):
-        child = subprocess.Popen([program, *PLUGINS, *QUIET, *LCORES, "--vdev=fabric_ring0", "--tune-dir", self.dir, *eal,
-                                  "--", "--self", "--json", *app],
+        child = subprocess.Popen([program, *PLUGINS, *QUIET, *LCORES, "--vdev=fabric_ring0",
+                                  "--tune-dir", self.dir, *eal, "--", "--self", "--json", *app],
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
         def end():
@@ -78,15 +78,18 @@ class Case(unittest.TestCase):
 class Perf(Case):
     def test_no_message_is_lost(self):
         rng = random.Random(1)
-        self.start(PERF, "--test", "rate", "--idle", "yield", "--check", "--window", "256", "--duration", "600")
+        self.start(PERF, "--test", "rate", "--idle", "yield", "--check", "--window", "256",
+                   "--duration", "600")
         process = self.process()
-        client = self.object(process, "perf.client", lambda o: o.report["running"] and o.report["messages"] > 0)
+        client = self.object(process, "perf.client",
+                             lambda o: o.report["running"] and o.report["messages"] > 0)
         self.assertEqual((client.settings["window"], client.settings["burst"]), (256, 32))
         with process.session() as session:
             for _ in range(int(CHANGES)):
                 window, burst = rng.randint(1, 400), rng.randint(1, 256)
                 answer = session.set(client, {"window": window, "burst": burst})
-                self.assertEqual(answer.effective, {"window": min(window, 256), "burst": min(burst, window, 256)})
+                self.assertEqual(answer.effective,
+                                 {"window": min(window, 256), "burst": min(burst, window, 256)})
         before = self.object(process, "perf.client", lambda o: True).report["messages"]
         after = self.object(process, "perf.client", lambda o: o.report["messages"] > before)
         self.assertEqual(after.report["errors"], 0)
@@ -99,7 +102,8 @@ class Perf(Case):
         client = self.object(process, "perf.client", lambda o: o.report["latency"].count > 0)
         server = self.object(process, "perf.server", lambda o: True)
         with process.session() as session:
-            for which, change, word in ((client, {"window": 2}, "one message"), (client, {"rate": 10.0}, "open loop"),
+            for which, change, word in ((client, {"window": 2}, "one message"),
+                                        (client, {"rate": 10.0}, "open loop"),
                                         (server, {"window": 2}, "connecting side")):
                 with self.assertRaises(leat_tune.Refused) as refused:
                     session.set(which, change)
@@ -107,9 +111,11 @@ class Perf(Case):
         self.end()
 
     def test_rate_of_an_open_loop(self):
-        self.start(PERF, "--test", "lat", "--idle", "yield", "--size", "8", "--rate", "500", "--check", "--duration", "600")
+        self.start(PERF, "--test", "lat", "--idle", "yield", "--size", "8", "--rate", "500",
+                   "--check", "--duration", "600")
         process = self.process()
-        client = self.object(process, "perf.client", lambda o: o.report["running"] and o.report["latency"].count > 0)
+        client = self.object(process, "perf.client",
+                             lambda o: o.report["running"] and o.report["latency"].count > 0)
         with process.session() as session:
             for rate in (20000.0, 1.0, 3000.0):
                 self.assertEqual(session.set(client, {"rate": rate}).effective, {"rate": rate})
@@ -137,7 +143,8 @@ class Perf(Case):
         process = self.process()
         client = self.object(process, "perf.client", lambda o: o.report["running"])
         self.assertEqual((client.settings["window"], client.settings["burst"]), (50, 7))
-        endpoint = self.object(process, "endpoint.client", lambda o: o.report["latency_send"].count > 0)
+        endpoint = self.object(process, "endpoint.client",
+                               lambda o: o.report["latency_send"].count > 0)
         self.assertEqual(endpoint.settings["latency_sample"], 16)
         self.assertEqual(process.snapshot().find("reactor.*")[0].settings["events_us"], 2000)
         self.assertEqual(process.snapshot().find("log.*")[0].settings["reactor"], "error")
@@ -149,7 +156,8 @@ class RpcBench(Case):
         rng = random.Random(2)
         self.start(RPC_BENCH, "--batch", "8", "--tasks", "8", "--idle", "yield", "--seconds", "600")
         process = self.process()
-        lcores = [self.object(process, "rpc_bench.lcore%d" % i, lambda o: o.report["calls"] > 0) for i in (0, 1)]
+        lcores = [self.object(process, "rpc_bench.lcore%d" % i, lambda o: o.report["calls"] > 0)
+                  for i in (0, 1)]
         self.assertEqual(lcores[0].settings, {"batch": 8, "window": 64})
         with process.session() as session:
             for _ in range(int(CHANGES)):

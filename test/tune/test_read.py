@@ -87,7 +87,8 @@ class Directory(Case):
         except DirError as e:
             through += e.errno != errno.EACCES
         with socket.socket(socket.AF_UNIX) as s:
-            for call in (lambda: open(path, "rb").close(), lambda: s.connect(path.replace(".block", ".sock"))):
+            for call in (lambda: open(path, "rb").close(),
+                         lambda: s.connect(path.replace(".block", ".sock"))):
                 try:
                     call()
                     through += 1
@@ -168,15 +169,19 @@ class Reading(Case):
     def test_snapshot(self):
         with FakeProcess(self.dir, program="some program", objects=2) as fake:
             process = self.only()
-            self.assertEqual((process.pid, process.program, process.path), (os.getpid(), "some program", fake.path))
+            self.assertEqual((process.pid, process.program, process.path),
+                             (os.getpid(), "some program", fake.path))
             self.assertEqual(process.instance, fake.instance)
             self.assertFalse(process.hung)
-            fake.report("reactor.lcore1", turns=(1 << 64) - 1, lcore=-1, state="stopped", running="x" * 200)
+            fake.report("reactor.lcore1", turns=(1 << 64) - 1, lcore=-1, state="stopped",
+                        running="x" * 200)
             fake.report("endpoint.ep0", listening=False, load=0.25)
             s = process.snapshot()
-            self.assertEqual([o.path for o in s.find("reactor")], ["reactor.lcore0", "reactor.lcore1"])
+            self.assertEqual([o.path for o in s.find("reactor")],
+                             ["reactor.lcore0", "reactor.lcore1"])
             o = s.object("reactor.lcore1")
-            self.assertEqual((o.report["turns"], o.report["lcore"], o.report["state"], o.report["running"]),
+            self.assertEqual((o.report["turns"], o.report["lcore"], o.report["state"],
+                              o.report["running"]),
                              ((1 << 64) - 1, -1, "stopped", "x" * 95))
             self.assertEqual(o.settings["idle_policy"], "auto")
             o = s.object("endpoint.ep0")
@@ -184,7 +189,8 @@ class Reading(Case):
             self.assertEqual(o.settings["inline_max"], -1)
             self.assertEqual(o.schema.settings["inline_max"].format(-1), "automatic")
             rows = [r for r in s.objects if r.row and r.parent == o.id and r.component == "peer"]
-            self.assertEqual([r.path for r in rows], ["endpoint.ep0/10.0.0.0:1234", "endpoint.ep0/10.0.0.1:1234"])
+            self.assertEqual([r.path for r in rows],
+                             ["endpoint.ep0/10.0.0.0:1234", "endpoint.ep0/10.0.0.1:1234"])
             self.assertEqual(len([r for r in process.snapshot(rows=False).objects if r.row]), 0)
             self.assertEqual([r.path for r in s.find("endpoint.ep0/*")], [r.path for r in rows])
             self.assertEqual(len(s.find("peer")), 4)
@@ -210,12 +216,15 @@ class Reading(Case):
                 return [f"{o.path}.{setting.name}" for o, setting in s.resolve(pattern)]
 
             self.assertEqual(names("reactor.lcore0.spin_us"), ["reactor.lcore0.spin_us"])
-            self.assertEqual(names("reactor.spin_us"), ["reactor.lcore0.spin_us", "reactor.lcore1.spin_us"])
-            self.assertEqual(names("reactor.*.idle"), ["reactor.lcore0.idle_policy", "reactor.lcore1.idle_policy"])
+            self.assertEqual(names("reactor.spin_us"),
+                             ["reactor.lcore0.spin_us", "reactor.lcore1.spin_us"])
+            self.assertEqual(names("reactor.*.idle"),
+                             ["reactor.lcore0.idle_policy", "reactor.lcore1.idle_policy"])
             self.assertEqual(names("reactor.lcore1.sleep_*"),
                              ["reactor.lcore1.sleep_min_us", "reactor.lcore1.sleep_max_us"])
             self.assertEqual(names("log.a.b.c.level"), ["log.a.b.c.level"])
-            for wrong, near in (("reactor.lcore0.spin", "spin_us"), ("reacter.lcore0.spin_us", "reactor"),
+            for wrong, near in (("reactor.lcore0.spin", "spin_us"),
+                                ("reacter.lcore0.spin_us", "reactor"),
                                 ("reactor.lcor0.spin_us", "lcore0"), ("log.log.levle", "level")):
                 with self.assertRaises(Unknown) as caught:
                     s.resolve(wrong)
@@ -231,7 +240,8 @@ class Reading(Case):
             fake.report("reactor.lcore0", running="\x1b]0;title\x07")
             process = self.only()
             s = process.snapshot()
-            for text in (process.program, s.object("reactor.lcore0").report["running"], *(o.path for o in s.objects)):
+            for text in (process.program, s.object("reactor.lcore0").report["running"],
+                         *(o.path for o in s.objects)):
                 self.assertTrue(text.isprintable(), repr(text))
 
     def test_torn(self):
@@ -245,7 +255,8 @@ class Reading(Case):
             n = 0
             while not ended.is_set():
                 n += 1
-                fake.report("reactor.lcore0", turns=n, busy_ns=n, idle_ns=n, sleep_ns=n, running=str(n))
+                fake.report("reactor.lcore0", turns=n, busy_ns=n, idle_ns=n, sleep_ns=n,
+                            running=str(n))
 
         switch = sys.getswitchinterval()
         sys.setswitchinterval(1e-6)
@@ -257,7 +268,8 @@ class Reading(Case):
             def look():
                 r = process.snapshot().object("reactor.lcore0").report
                 if r["turns"]:
-                    self.assertEqual({r["busy_ns"], r["idle_ns"], r["sleep_ns"], int(r["running"])}, {r["turns"]})
+                    self.assertEqual({r["busy_ns"], r["idle_ns"], r["sleep_ns"], int(r["running"])},
+                                     {r["turns"]})
                     seen.add(r["turns"])
                 return len(seen) > 200
 
@@ -292,10 +304,12 @@ class Reading(Case):
         process = self.only()
         self.assertEqual(process.snapshot().changes, [])
         for n in range(300):
-            fake.block.change(n, 1, 1, "set", "me[1]", "reactor.lcore0", "spin_us", str(n), str(n + 1))
+            fake.block.change(n, 1, 1, "set", "me[1]", "reactor.lcore0", "spin_us", str(n),
+                              str(n + 1))
         changes = process.snapshot().changes
         self.assertEqual([c.number for c in changes], list(range(45, 301)))
-        self.assertEqual((changes[-1].old, changes[-1].new, changes[-1].who, changes[-1].object, changes[-1].name),
+        self.assertEqual((changes[-1].old, changes[-1].new, changes[-1].who, changes[-1].object,
+                          changes[-1].name),
                          ("299", "300", "me[1]", "reactor.lcore0", "spin_us"))
 
 
@@ -314,7 +328,8 @@ class Guide(Case):
                 if "print(" in example:
                     self.assertNotEqual(out.getvalue(), "")
             # The last one is the search.
-            self.assertIn(self.only().snapshot().object("reactor.lcore0").settings["ep_burst"], (8, 16, 32))
+            self.assertIn(self.only().snapshot().object("reactor.lcore0").settings["ep_burst"],
+                          (8, 16, 32))
 
 
 class Values(unittest.TestCase):
@@ -324,7 +339,8 @@ class Values(unittest.TestCase):
             if i and i < leat_tune.BUCKETS - 1:
                 self.assertLessEqual(bucket_begin(i), ns)
                 self.assertLess(ns, bucket_begin(i + 1))
-        self.assertEqual((bucket_of(31), bucket_of(32), bucket_of(1 << 63)), (0, 0, leat_tune.BUCKETS - 1))
+        self.assertEqual((bucket_of(31), bucket_of(32), bucket_of(1 << 63)),
+                         (0, 0, leat_tune.BUCKETS - 1))
         self.assertEqual([bucket_begin(i) for i in (0, 1, 4, 5)], [32, 40, 64, 80])
         empty = Histogram(0, 0, (0,) * leat_tune.BUCKETS)
         self.assertEqual((empty.percentile(50), empty.mean), (0.0, 0.0))
@@ -346,9 +362,11 @@ class Values(unittest.TestCase):
     def test_values(self):
         schema = Schema.parse(schema_text(DESCRIPTIONS["endpoint"]))
         inline = schema.settings["inline_max"]
-        for given, wanted in ((5, 5), ("5", 5), (" 5 ", 5), ("0x10", 16), ("automatic", -1), ("-1", -1), (5.0, 5)):
+        for given, wanted in ((5, 5), ("5", 5), (" 5 ", 5), ("0x10", 16), ("automatic", -1),
+                              ("-1", -1), (5.0, 5)):
             self.assertEqual(inline.parse(given), wanted)
-        for wrong in ("", "5us", "five", True, 5.5, "1_000x", "9" * 30, 1 << 63, None, float("nan"), float("inf")):
+        for wrong in ("", "5us", "five", True, 5.5, "1_000x", "9" * 30, 1 << 63, None, float("nan"),
+                      float("inf")):
             with self.assertRaises(leat_tune.Refused, msg=wrong) as caught:
                 inline.parse(wrong)
             self.assertEqual(caught.exception.errno, errno.EINVAL)
@@ -357,7 +375,8 @@ class Values(unittest.TestCase):
             self.assertIs(log["sync"].parse(given), wanted)
         self.assertEqual(log["share"].parse("0.25"), 0.25)
         self.assertEqual(log["prefix"].parse("x" * 31), "x" * 31)
-        for name, wrong in (("sync", "maybe"), ("sync", 2), ("share", "nan"), ("share", "x"), ("prefix", "x" * 32),
+        for name, wrong in (("sync", "maybe"), ("sync", 2), ("share", "nan"), ("share", "x"),
+                            ("prefix", "x" * 32),
                             ("prefix", "a\0b"), ("prefix", 5), ("level", "loud"), ("level", 3)):
             with self.assertRaises(leat_tune.Refused, msg=(name, wrong)):
                 log[name].parse(wrong)
@@ -366,7 +385,8 @@ class Values(unittest.TestCase):
         schema = Schema.parse(schema_text(DESCRIPTIONS["log"]))
         values = {"level": "debug", "sync": True, "share": 0.125, "prefix": "grüße"}
         message, mask = schema.pack(values)
-        self.assertEqual((schema.unpack_settings(message), mask, len(message)), (values, 15, schema.settings_size))
+        self.assertEqual((schema.unpack_settings(message), mask, len(message)),
+                         (values, 15, schema.settings_size))
         with self.assertRaises(Corrupt):
             schema.unpack_settings(message + b"\0" * 8)
 

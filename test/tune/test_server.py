@@ -52,7 +52,8 @@ def until_closed(sock):
 class Answers(Case):
     def test_content_negotiation(self):
         answer, body = self.ask(Accept="application/openmetrics-text;version=1.0.0,text/plain;q=0.5")
-        self.assertEqual((answer.status, answer.headers["Content-Type"]), (200, metrics.OPENMETRICS))
+        self.assertEqual((answer.status, answer.headers["Content-Type"]),
+                         (200, metrics.OPENMETRICS))
         self.assertEqual(openmetrics.value(openmetrics.parse(body), "leat_up", pid="7"), 1)
         answer, body = self.ask()
         self.assertEqual(answer.headers["Content-Type"], metrics.PROMETHEUS)
@@ -103,7 +104,8 @@ class Answers(Case):
 
 
 class Bounds(Case):
-    limits = metrics.Limits(connections=4, request_bytes=4096, request_seconds=0.2, idle_seconds=30.0)
+    limits = metrics.Limits(connections=4, request_bytes=4096, request_seconds=0.2,
+                            idle_seconds=30.0)
 
     def test_a_request_that_does_not_end(self):
         for begin in (b"GET /" + b"x" * 5000, b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 1000):

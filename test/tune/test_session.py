@@ -60,17 +60,21 @@ class Changes(Case):
         self.assertEqual((a.effective, a.epoch), ({"idle_policy": "sleep", "spin_us": 100}, 1))
         self.assertEqual(a.settings["ep_burst"], 32)
         a = s.set("log.log", {"level": "debug", "sync": True, "share": 0.25, "prefix": "x"})
-        self.assertEqual(a.effective, {"level": "debug", "sync": True, "share": 0.25, "prefix": "x"})
+        self.assertEqual(a.effective,
+                         {"level": "debug", "sync": True, "share": 0.25, "prefix": "x"})
         # Rounded by the process.
         self.assertEqual(s.set("endpoint.ep0", {"inline_max": 100}).effective, {"inline_max": 96})
-        self.assertEqual(s.set("endpoint.ep0", {"inline_max": "automatic"}).effective, {"inline_max": -1})
+        self.assertEqual(s.set("endpoint.ep0", {"inline_max": "automatic"}).effective,
+                         {"inline_max": -1})
         snapshot = self.process.snapshot()
         self.assertEqual(snapshot.object("log.log").settings["prefix"], "x")
         self.assertEqual(snapshot.object("reactor.lcore0").epoch, 1)
         self.assertEqual(snapshot.leases, [])
         change = snapshot.changes[0]
-        self.assertEqual((change.object, change.name, change.old, change.new, change.why, change.who),
-                         ("reactor.lcore0", "idle_policy", "auto", "sleep", "set", f"test[{os.getpid()}]"))
+        self.assertEqual((change.object, change.name, change.old, change.new, change.why,
+                          change.who),
+                         ("reactor.lcore0", "idle_policy", "auto", "sleep", "set",
+                          f"test[{os.getpid()}]"))
         self.assertLess(abs(change.real_ns / 1e9 - time.time()), 60)
 
     def test_objects(self):
@@ -189,7 +193,8 @@ class Changes(Case):
         s.close()
         s.close()
         self.assertTrue(s.closed)
-        for call in (lambda: s.set("log.log", {"sync": True}), lambda: next(s.samples(1)), lambda: s.watch(1)):
+        for call in (lambda: s.set("log.log", {"sync": True}), lambda: next(s.samples(1)),
+                     lambda: s.watch(1)):
             with self.assertRaises(Gone):
                 call()
 
@@ -238,7 +243,8 @@ class Deaths:
         return settings_of(process, self.path)[self.name]
 
     def agent(self):
-        p = self.spawn([sys.executable, "-B", "-W", "error", "-c", AGENT, self.dir, self.path, self.name, self.value])
+        p = self.spawn([sys.executable, "-B", "-W", "error", "-c", AGENT, self.dir, self.path,
+                        self.name, self.value])
         self.assertEqual(p.stdout.readline(), "set\n")
         return p
 
@@ -250,7 +256,8 @@ class Deaths:
             self.assertEqual(str(self.now(process)), self.value)
             [lease] = process.snapshot().leases
             self.assertEqual(lease.who, f"agent[{agent.pid}]")
-            with process.session("other") as other, self.assertRaisesRegex(Refused, rf"agent\[{agent.pid}\]"):
+            with process.session("other") as other, self.assertRaisesRegex(Refused,
+                                                                           rf"agent\[{agent.pid}\]"):
                 other.set(self.path, {self.name: self.value})
             agent.kill()
             agent.wait()
@@ -261,9 +268,11 @@ class Deaths:
         self.start()
         process = self.only()
         rnd = random.Random(self._testMethodName)
-        script = AGENT.replace('print("set", flush=True)', 'session.watch(0.001, rows=True, object=sys.argv[2])')
+        script = AGENT.replace('print("set", flush=True)',
+                               'session.watch(0.001, rows=True, object=sys.argv[2])')
         for _ in range(6):
-            agents = [subprocess.Popen([sys.executable, "-B", "-c", script, self.dir, self.path, self.name, self.value],
+            agents = [subprocess.Popen([sys.executable, "-B", "-c", script, self.dir, self.path,
+                                        self.name, self.value],
                                        stderr=subprocess.DEVNULL) for _ in range(2)]
             time.sleep(rnd.uniform(0.05, 0.25))
             for agent in agents:
@@ -354,10 +363,12 @@ class RealDeaths(Deaths, Case):
         p = self.start()
         path = self.dir + "/settings"
         with self.only() as process, process.session() as s:
-            s.set("worker.w0", {"batch": "automatic", "mode": "slow", "low": 20, "high": 100, "ratio": 0.1})
+            s.set("worker.w0",
+                  {"batch": "automatic", "mode": "slow", "low": 20, "high": 100, "ratio": 0.1})
             wanted = settings_of(process, "worker.w0")
             for options in ([], ["--all"]):
-                self.assertEqual(main(["save", path + "".join(options), "--tune-dir", self.dir, *options]), 0)
+                self.assertEqual(main(["save", path + "".join(options), "--tune-dir", self.dir,
+                                       *options]), 0)
         p.terminate()
         p.wait()
         for file in (path, path + "--all"):
@@ -374,8 +385,10 @@ class RealDeaths(Deaths, Case):
         with process.session("test") as s:
             a = s.set("worker.w0", {"batch_size": 100, "low": 5, "high": 6})
             self.assertEqual(a.effective, {"batch": 96, "low": 5, "high": 6})
-            for values, number in (({"batch": 4}, errno.ERANGE), ({"low": 5}, errno.EINVAL), ({"slots": 5}, errno.EPERM),
-                                   ({"low": 9, "high": 3}, errno.EINVAL), ({"checked": True}, errno.EOPNOTSUPP)):
+            for values, number in (({"batch": 4}, errno.ERANGE), ({"low": 5}, errno.EINVAL),
+                                   ({"slots": 5}, errno.EPERM),
+                                   ({"low": 9, "high": 3}, errno.EINVAL),
+                                   ({"checked": True}, errno.EOPNOTSUPP)):
                 with self.assertRaises(Refused, msg=values) as caught:
                     s.set("worker.w0", values)
                 self.assertEqual(caught.exception.errno, number)

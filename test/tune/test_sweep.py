@@ -38,7 +38,8 @@ NOT_TOLD = 3  # exit status of the agent
 @contextlib.contextmanager
 def perf(path: str, device: str, directory: str):
     plugins = os.environ.get("LEAT_TEST_PLUGINS", "").split()
-    argv = [path, *plugins, "--no-pci", f"--tune-dir={directory}", f"--vdev={DEVICES[device]}", "--",
+    argv = [path, *plugins, "--no-pci", f"--tune-dir={directory}", f"--vdev={DEVICES[device]}",
+            "--",
             "--self", "--test", "rate", "--size", SIZES[device], "-D", "3600", "--idle", "yield"]
     env = {k: v for k, v in os.environ.items() if k not in ("LD_LIBRARY_PATH", "PYTHONPATH")}
     with subprocess.Popen(argv, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as p:
@@ -49,7 +50,8 @@ def perf(path: str, device: str, directory: str):
                 time.sleep(0.02)
             with found[0] as process, process.session("sweep") as session:
                 session.watch(0.02)
-                while not any(o.report.get("running") for o in process.snapshot(rows=False).find("perf.client")):
+                while not any(o.report.get("running")
+                              for o in process.snapshot(rows=False).find("perf.client")):
                     assert p.poll() is None and time.monotonic() < end
                     time.sleep(0.02)
                 yield process, session
@@ -91,7 +93,8 @@ def run(path: str, tune: str, device: str, directory: str, seconds: float) -> st
         starts = []
 
         def start() -> None:
-            starts.append(statistics.median(rate(process, session, START, seconds) for _ in range(3)))
+            starts.append(statistics.median(rate(process, session, START, seconds)
+                                            for _ in range(3)))
 
         def steady(rates: list[float]) -> None:
             if max(rates) > (1 + JUMP) * min(rates):
@@ -99,8 +102,10 @@ def run(path: str, tune: str, device: str, directory: str, seconds: float) -> st
 
         start()
         done = subprocess.run(
-            [tune, "agent", "--tune-dir", directory, "--goal", "max messages_per_second", "--object", "perf.client",
-             "--set", "window=1:256,burst=1:64", "--trial-seconds", str(seconds), "--json", "--quiet"],
+            [tune, "agent", "--tune-dir", directory, "--goal", "max messages_per_second",
+             "--object", "perf.client",
+             "--set", "window=1:256,burst=1:64", "--trial-seconds", str(seconds), "--json",
+             "--quiet"],
             text=True, capture_output=True, check=False,
         )
         assert done.returncode in (0, NOT_TOLD), done
@@ -117,7 +122,8 @@ def run(path: str, tune: str, device: str, directory: str, seconds: float) -> st
             return f"{device}: best of the sweep {best}, can't tell: noise {report['noise']:.2f}"
         chosen = {name.rsplit(".", 1)[-1]: value for name, value in report["best"].items()}
         # In turns: what changes slowly is the same for both.
-        pairs = [(rate(process, session, chosen, seconds), rate(process, session, best, seconds)) for _ in range(9)]
+        pairs = [(rate(process, session, chosen, seconds), rate(process, session, best, seconds))
+                 for _ in range(9)]
         start()
         steady(starts[1:])
         share = statistics.median(a / b for a, b in pairs)

@@ -15,8 +15,8 @@ from leat_top.link import Outcome
 from leat_tune import SESSION, Change, Lease
 
 FIELDS = (
-    "busy_ns", "idle_ns", "stalled_ns", "turns", "returned", "held_back_now", "peers", "sessions", "conns",
-    "held", "streams", "tasks", "ready",
+    "busy_ns", "idle_ns", "stalled_ns", "turns", "returned", "held_back_now", "peers", "sessions",
+    "conns", "held", "streams", "tasks", "ready",
     "objects", "in_use", "size", "pools", "latency_send", "messages", "running", "state",
 )
 
@@ -26,8 +26,10 @@ def objects(at):
     found = []
     for i in range(3):
         found.append(
-            thing(DESCRIPTIONS["reactor"], 1 + i, f"lcore{i}", at * S, state="running", turns=at * 1000, stalled_ns=0,
-                  busy_ns=at * S // (i + 2), idle_ns=at * S // 4, sleep_ns=0, running="leat_ep_poll", lcore=i)
+            thing(DESCRIPTIONS["reactor"], 1 + i, f"lcore{i}", at * S, state="running",
+                  turns=at * 1000, stalled_ns=0,
+                  busy_ns=at * S // (i + 2), idle_ns=at * S // 4, sleep_ns=0,
+                  running="leat_ep_poll", lcore=i)
         )
         values = [1000 + i] * (at * 100)
         found.append(
@@ -35,12 +37,14 @@ def objects(at):
                   returned=at * 5000 * (i + 1), posted=at * 5000, tx_bytes=at * 10**6, errors=0,
                   latency_send=histogram(*values))
         )
-        found.append(thing(DESCRIPTIONS["peer"], 1, f"peer{i}", at * S, parent=11 + i, state="up", posted=at))
+        found.append(thing(DESCRIPTIONS["peer"], 1, f"peer{i}", at * S, parent=11 + i, state="up",
+                           posted=at))
         found.append(
             thing(DESCRIPTIONS["poller"], 1, f"ep{i}", at * S, parent=1 + i, state="waiting",
                   busy_ns=at * S // 3)
         )
-    found.append(thing(WORKER, 30, "own", at * S, calls=at * 1_500_000, depth=17, where="somewhere", waited_ns=0))
+    found.append(thing(WORKER, 30, "own", at * S, calls=at * 1_500_000, depth=17, where="somewhere",
+                       waited_ns=0))
     return found
 
 
@@ -83,8 +87,8 @@ class Screens(Case):
     def test_overview(self):
         screen = self.screen()
         for text in (
-            "2 processes", "6 lcores", "Busy 36%", "leat-perf", "kv-server", "fabric_ring2", "1.50M calls/s",
-        ):
+            "2 processes", "6 lcores", "Busy 36%", "leat-perf", "kv-server", "fabric_ring2",
+            "1.50M calls/s", ):
             self.assertIn(text, screen)
         self.assertIn("send", self.line("fabric_ring0"))
 
@@ -178,7 +182,8 @@ class Screens(Case):
         self.assertTrue(self.app.quit)
 
     def test_stands_still(self):
-        standing = thing(DESCRIPTIONS["reactor"], 1, "lcore0", 50 * S, stalled_ns=3_200_000_000, running="app_poll")
+        standing = thing(DESCRIPTIONS["reactor"], 1, "lcore0", 50 * S, stalled_ns=3_200_000_000,
+                         running="app_poll")
         self.app.update([seen(50 * S, [standing])], [])
         self.assertIn("stands still for 3.20 s in app_poll", self.line("lcore0 "))
         self.assertIn("1 in trouble", self.screen())
@@ -186,7 +191,8 @@ class Screens(Case):
         self.assertIn("no sign of life for 10.0 s", self.screen())
 
     def test_history_and_leases(self):
-        change = Change(1, 1_700_000_000 * S, 1, 30, "worker.own", "batch", "set", "agent[9]\x1b[2J", "8", "16")
+        change = Change(1, 1_700_000_000 * S, 1, 30, "worker.own", "batch", "set",
+                        "agent[9]\x1b[2J", "8", "16")
         lease = Lease(30, "worker.own", ("batch",), 1, 0, "agent[9]")
         self.tick(changes=[change], leases=(lease,))
         self.assertIn("agent[9]", self.keys("5", "/", *"batch", "enter"))
@@ -203,7 +209,8 @@ class Foreign(Case):
                 text += f'[[report]]\nname = "{field}"\nkind = "text"\ntype = "string"\n'
                 text += 'size = 32\nhelp = "Words."\n'
             for parent in (0, 20 + i):
-                found.append(thing(text, 20 + i, "x", 50 * S, parent=parent, **dict.fromkeys(FIELDS, "nan")))
+                found.append(thing(text, 20 + i, "x", 50 * S, parent=parent,
+                                   **dict.fromkeys(FIELDS, "nan")))
         change = Change(1, 2**64 - 1, 1, 20, "reactor.x", "y", "set", "z", "8", "16")
         for at in (50, 51):
             self.app.update([seen(at * S, found, changes=[change])], [])
@@ -227,7 +234,8 @@ class Edits(Case):
 
     def test_a_number(self):
         screen = self.open("worker.own.batch")
-        for text in ("Change worker.own", "1 to 64 calls, automatic; default 8", "Calls of a batch.", "for good"):
+        for text in ("Change worker.own", "1 to 64 calls, automatic; default 8",
+                     "Calls of a batch.", "for good"):
             self.assertIn(text, screen)
         # The first character replaces what was there.
         self.assertIn("32▏", self.type("32"))
@@ -299,7 +307,8 @@ class Edits(Case):
 
 class Sizes(Case):
     def test_any(self):
-        views = [(), ("down", "enter"), ("2",), ("3", "enter"), ("4", "enter", "e", "e"), ("5", "e"), ("6",), ("?",)]
+        views = [(), ("down", "enter"), ("2",), ("3", "enter"), ("4", "enter", "e", "e"),
+                 ("5", "e"), ("6",), ("?",)]
         for utf8 in (True, False):
             self.app.glyphs = Glyphs(utf8)
             for keys in views:
@@ -316,10 +325,12 @@ class Sizes(Case):
     def test_small_ones_show_something(self):
         self.assertIn("leat-perf", self.screen(5, 20))
         self.assertIn("lcore0", self.keys("2") and self.screen(5, 20))
-        self.assertIn("batch", self.keys("5", "/", *"own.batch", "enter", "e") and self.screen(6, 24))
+        self.assertIn("batch",
+                      self.keys("5", "/", *"own.batch", "enter", "e") and self.screen(6, 24))
 
     def test_random_keys(self):
-        keys = ["up", "down", "left", "right", "pgup", "pgdn", "home", "end", "tab", "btab", "enter", "esc",
+        keys = ["up", "down", "left", "right", "pgup", "pgdn", "home", "end", "tab", "btab",
+                "enter", "esc",
                 "backspace", "delete", "clear", "f1", *"0123456789serS<>/?phjk+-= x\u00e9"]
         rnd = random.Random(4)
         for i in range(3000):
@@ -339,7 +350,8 @@ class Sizes(Case):
     def answer_any(self, rnd):
         change = self.asked.pop()
         refused = rnd.choice(["", "no"])
-        self.app.answered(Outcome(change, {} if refused else dict.fromkeys(change.values, 1), 1, refused))
+        self.app.answered(Outcome(change, {} if refused else dict.fromkeys(change.values, 1), 1,
+                                  refused))
 
 
 if __name__ == "__main__":

@@ -74,8 +74,10 @@ class Batch(Case):
             self.assertEqual(len(ep["rows"]), 2)
             self.assertIn("posted", ep["rows"][0]["rates"])
         self.assertGreaterEqual(
-            next(o for o in second["processes"][0]["objects"] if o["path"] == "endpoint.ep0")["report"]["posted"],
-            next(o for o in first["processes"][0]["objects"] if o["path"] == "endpoint.ep0")["report"]["posted"],
+            next(o for o in second["processes"][0]["objects"]
+                 if o["path"] == "endpoint.ep0")["report"]["posted"],
+            next(o for o in first["processes"][0]["objects"]
+                 if o["path"] == "endpoint.ep0")["report"]["posted"],
         )
 
     def test_a_process_of_lib_tune(self):
@@ -110,9 +112,11 @@ class Batch(Case):
         self.assertEqual(spin()[0], 50)
         with self.only().session("tester") as session:
             session.set("reactor.lcore1", {"spin_us": 77}, lease=leat_tune.SESSION)
-            value, process = self.eventually(lambda: next((v for v in [spin()] if v[0] == 77), None))
+            value, process = self.eventually(lambda: next((v for v in [spin()] if v[0] == 77),
+                                                          None))
             [change] = process["changes"]
-            self.assertEqual((change["from"], change["to"], change["object"]), ("50", "77", "reactor.lcore1"))
+            self.assertEqual((change["from"], change["to"], change["object"]),
+                             ("50", "77", "reactor.lcore1"))
             self.assertIn("tester", change["who"])
             [lease] = process["leases"]
             self.assertEqual(lease["settings"], ["spin_us"])
@@ -129,7 +133,8 @@ class Batch(Case):
         self.assertIn("\x1b[", self.top("--batch", "-n", "1", "-d", "0.1", "--color", "always"))
         env = {**os.environ, "LC_ALL": "C"}
         self.assertTrue(self.run_top("--batch", "-n", "1", "-d", "0.1", env=env).isascii())
-        page = self.top("--batch", "-n", "1", "-d", "0.1", "--filter", "ep1", "--sort", "name", "--reverse")
+        page = self.top("--batch", "-n", "1", "-d", "0.1", "--filter", "ep1", "--sort", "name",
+                        "--reverse")
         self.assertIn("ep1", page)
         self.assertNotIn("ep2", page)
 
@@ -185,11 +190,13 @@ class Batch(Case):
         os.symlink(self.dir, link)
         self.addCleanup(os.unlink, link)
         self.assertIn("symbolic link", self.top("--json", "-n", "1", "--tune-dir", link, code=1))
-        self.assertIn("no such directory", self.top("--json", "-n", "1", "--tune-dir", self.dir + "/x", code=1))
+        self.assertIn("no such directory",
+                      self.top("--json", "-n", "1", "--tune-dir", self.dir + "/x", code=1))
 
     def test_nobody_reads(self):
         self.fake()
-        p = self.spawn([*TOP, "--tune-dir", self.dir, "--batch", "-d", "0.02"], stderr=subprocess.PIPE)
+        p = self.spawn([*TOP, "--tune-dir", self.dir, "--batch", "-d", "0.02"],
+                       stderr=subprocess.PIPE)
         p.stdout.readline()
         p.stdout.close()
         self.assertEqual(p.stderr.read(), "")
@@ -197,12 +204,14 @@ class Batch(Case):
 
     def test_arguments(self):
         for options, text in (
-            (["--wrong"], "--wrong"), (["-d", "0"], "'0' is not a number"), (["-d", "nan", "--json"], "'nan'"),
+            (["--wrong"], "--wrong"), (["-d", "0"], "'0' is not a number"),
+            (["-d", "nan", "--json"], "'nan'"),
             (["-n", "0", "--json"], "'0'"), (["-n", "1"], "for --batch and --json"),
             (["--json", "--batch"], "not allowed"),
-            (["--pid", "x"], "'x'"), (["--sort", "wrong"], "invalid choice"), (["--reverse"], "needs --sort"),
-            (["--filter", "x"], "press /"), (["--color", "some"], "invalid choice"), (["more"], "more"),
-        ):
+            (["--pid", "x"], "'x'"), (["--sort", "wrong"], "invalid choice"),
+            (["--reverse"], "needs --sort"),
+            (["--filter", "x"], "press /"), (["--color", "some"], "invalid choice"),
+            (["more"], "more"), ):
             self.assertIn(text, self.top(*options, code=2), options)
         self.assertIn("use --batch or --json", self.run_top(code=1, stdin=subprocess.DEVNULL))
         self.assertIn("--tune-dir", self.top("--help"))
@@ -211,7 +220,8 @@ class Batch(Case):
     def test_man_page_has_all_options(self):
         with open(MAN, encoding="utf-8") as f:
             text = f.read().replace("\\-", "-")
-        for word in self.top("--help").replace(",", " ").replace("[", " ").replace("]", " ").split():
+        for word in self.top("--help").replace(",", " ").replace("[", " ").replace("]",
+                                                                                   " ").split():
             if word.startswith("--") and len(word) > 2:
                 self.assertIn(word, text)
 

@@ -33,10 +33,12 @@ UTF8, ASCII = Glyphs(True), Glyphs(False)
 class Numbers(unittest.TestCase):
     def test_si(self):
         for value, text in (
-            (None, "-"), (math.nan, "-"), (math.inf, "inf"), (0, "0"), (0.001, "0"), (0.25, "0.25"), (7, "7"),
-            (9.996, "10.0"), (99.96, "100"), (999, "999"), (999.4, "999"), (999.6, "1.00k"), (1234, "1.23k"),
-            (12345, "12.3k"), (999_499, "999k"), (999_500, "1.00M"), (-1500, "-1.50k"), (3.2e15, "3.20P"),
-        ):
+            (None, "-"), (math.nan, "-"), (math.inf, "inf"), (0, "0"), (0.001, "0"), (0.25, "0.25"),
+            (7, "7"),
+            (9.996, "10.0"), (99.96, "100"), (999, "999"), (999.4, "999"), (999.6, "1.00k"),
+            (1234, "1.23k"),
+            (12345, "12.3k"), (999_499, "999k"), (999_500, "1.00M"), (-1500, "-1.50k"),
+            (3.2e15, "3.20P"), ):
             self.assertEqual(si(value), text, value)
 
     def test_si_is_never_wider(self):
@@ -52,9 +54,10 @@ class Numbers(unittest.TestCase):
 
     def test_duration(self):
         for ns, text in (
-            (None, "-"), (0, "0 ns"), (0.4, "0 ns"), (850, "850 ns"), (999.6, "1.00 us"), (4210, "4.21 us"),
-            (12e6, "12.0 ms"), (999.6e6, "1.00 s"), (3.2e9, "3.20 s"), (99.9e9, "99.9 s"), (310e9, "5m10s"),
-            (-5000, "-5.00 us"),
+            (None, "-"), (0, "0 ns"), (0.4, "0 ns"), (850, "850 ns"), (999.6, "1.00 us"),
+            (4210, "4.21 us"),
+            (12e6, "12.0 ms"), (999.6e6, "1.00 s"), (3.2e9, "3.20 s"), (99.9e9, "99.9 s"),
+            (310e9, "5m10s"), (-5000, "-5.00 us"),
         ):
             self.assertEqual(duration(ns), text, ns)
         self.assertEqual(duration(1500, micro="µ"), "1.50 µs")
@@ -63,7 +66,8 @@ class Numbers(unittest.TestCase):
             self.assertLessEqual(len(duration(10 ** rnd.uniform(-1, 16))), 7)
 
     def test_long_time(self):
-        for seconds, text in ((0, "0s"), (59.9, "59s"), (185, "3m05s"), (7800, "2h10m"), (367200, "4d06h")):
+        for seconds, text in ((0, "0s"), (59.9, "59s"), (185, "3m05s"), (7800, "2h10m"),
+                              (367200, "4d06h")):
             self.assertEqual(long_time(seconds), text)
 
     def test_units(self):
@@ -146,7 +150,8 @@ class Grids(unittest.TestCase):
     def test_runs(self):
         grid = Grid(1, 6)
         grid.put(0, 1, "ab", "bad")
-        self.assertEqual([(x, text) for x, text, _ in grid.runs(0)], [(0, " "), (1, "ab"), (3, "   ")])
+        self.assertEqual([(x, text) for x, text, _ in grid.runs(0)],
+                         [(0, " "), (1, "ab"), (3, "   ")])
         self.assertIn("\x1b[1;38;5;203mab\x1b[0m", paint(grid, True))
         self.assertEqual(paint(grid, False), " ab\n")
 
@@ -199,15 +204,16 @@ class Tables(unittest.TestCase):
     def test_columns_that_fit(self):
         table = self.table()
         for width, names in (
-            (30, "name n m"), (20, "name n m"), (19, "name n"), (13, "name n"), (12, "name"), (1, "name"),
-        ):
+            (30, "name n m"), (20, "name n m"), (19, "name n"), (13, "name n"), (12, "name"),
+            (1, "name"), ):
             self.assertEqual(" ".join(c.name for c, _ in table.fitting(width)), names, width)
 
     def test_scroll(self):
         table, key = self.table(), lambda r: r[0]
         rows = [(f"r{i}", i, i) for i in range(100)]
         arranged = table.arrange(rows, key)
-        for step, first in ((0, "r0"), (8, "r0"), (1, "r1"), (10**9, "r91"), (-1, "r91"), (-20, "r78")):
+        for step, first in ((0, "r0"), (8, "r0"), (1, "r1"), (10**9, "r91"), (-1, "r91"),
+                            (-20, "r78")):
             table.move(arranged, key, step)
             grid = Grid(10, 30)
             table.draw(grid, grid.rect(), arranged, ASCII, key)

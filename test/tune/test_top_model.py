@@ -119,7 +119,8 @@ class Life(unittest.TestCase):
         model = Model()
         for at, names in ((1, "ab"), (2, "ac")):
             rows = [
-                thing(PEER, i, name, at * S, parent=1, posted=at * 10 * i) for i, name in enumerate(names, 1)
+                thing(PEER, i, name, at * S, parent=1, posted=at * 10 * i)
+                for i, name in enumerate(names, 1)
             ]
             orphan = thing(PEER, 1, "x", at * S, parent=99, posted=1)
             model.update([seen(at * S, [thing(WORKER, 1, "w", at * S, calls=at), *rows, orphan])])
@@ -144,7 +145,8 @@ class Life(unittest.TestCase):
 class Trouble(unittest.TestCase):
     def lcore(self, now, stalled, **more):
         model = Model()
-        o = thing(REACTOR, 1, "lcore2", now - S, stalled_ns=stalled, running="app_poll", busy_ns=1, **more)
+        o = thing(REACTOR, 1, "lcore2", now - S, stalled_ns=stalled, running="app_poll", busy_ns=1,
+                  **more)
         model.update([seen(now, [o])])
         return model
 
@@ -160,7 +162,8 @@ class Trouble(unittest.TestCase):
 
     def test_a_process_that_was_stopped(self):
         model = Model()
-        model.update([seen(20 * S, [thing(REACTOR, 1, "lcore0", 8 * S, stalled_ns=0)], heartbeat_ns=8 * S)])
+        model.update([seen(20 * S, [thing(REACTOR, 1, "lcore0", 8 * S, stalled_ns=0)],
+                           heartbeat_ns=8 * S)])
         self.assertTrue(model.processes[0].hung)
         self.assertEqual(model.processes[0].state(), "stands still: no sign of life for 12.0 s")
 

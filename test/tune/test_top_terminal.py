@@ -47,7 +47,8 @@ class Terminal(Case):
         with open(self.path("run"), "w", encoding="utf-8") as f:
             f.write(
                 # Ctrl-C is for leat-top, not for the shell.
-                f"trap : INT\ncd {shlex.quote(self.home)}\nexport TERM={term} LC_ALL={locale}\nstty -g > before\n"
+                f"trap : INT\ncd {shlex.quote(self.home)}\nexport TERM={term} "
+                f"LC_ALL={locale}\nstty -g > before\n"
                 f"sh -c 'echo $$ > pid; exec {top}' 2> errors\necho $? > code\nstty -g > after\n"
                 "echo ended with $(cat code)\nexec cat\n"
             )
@@ -59,7 +60,8 @@ class Terminal(Case):
         self.addCleanup(self.tmux_end, self.number)
 
     def tmux_end(self, number):
-        subprocess.run([TMUX, "-S", self.path(f"socket{number}"), "kill-server"], capture_output=True, timeout=30)
+        subprocess.run([TMUX, "-S", self.path(f"socket{number}"), "kill-server"],
+                       capture_output=True, timeout=30)
 
     def text(self, name):
         with open(self.path(name), encoding="utf-8") as f:
@@ -138,8 +140,8 @@ class Terminal(Case):
         self.start()
         self.until("Lcores 3")
         for width, height, text in (
-            (20, 5, "leat-top"), (250, 70, "history"), (80, 24, "Processes"), (40, 10, "Processes"), (3, 2, ""),
-            (60, 12, "Processes"), (1, 1, ""), (130, 45, "Lcores 3"),
+            (20, 5, "leat-top"), (250, 70, "history"), (80, 24, "Processes"), (40, 10, "Processes"),
+            (3, 2, ""), (60, 12, "Processes"), (1, 1, ""), (130, 45, "Lcores 3"),
         ):
             self.tmux("resize-window", "-x", str(width), "-y", str(height))
             screen = self.until(text)
@@ -222,14 +224,16 @@ class Terminal(Case):
 
     def test_signals(self):
         self.fake()
-        for send, code in ((lambda: self.keys("C-c"), 130), (lambda: os.kill(self.pid(), signal.SIGTERM), 143)):
+        for send, code in ((lambda: self.keys("C-c"), 130),
+                           (lambda: os.kill(self.pid(), signal.SIGTERM), 143)):
             self.start()
             self.until("Lcores 3")
             send()
             self.assertNotIn("Traceback", self.ended(code))
         # An agent that was killed leaves nothing behind.
         with self.only().session("after") as session:
-            self.assertEqual(session.set("reactor.lcore0", {"spin_us": 60}).effective, {"spin_us": 60})
+            self.assertEqual(session.set("reactor.lcore0", {"spin_us": 60}).effective,
+                             {"spin_us": 60})
 
     def test_an_exception(self):
         self.fake()
@@ -249,8 +253,8 @@ class Terminal(Case):
     def test_terminals(self):
         self.fake("--load")
         for term, options, colours in (
-            ("xterm", (), True), ("vt100", (), False), ("tmux-256color", ("--color", "never"), False),
-            ("tmux-256color", (), True),
+            ("xterm", (), True), ("vt100", (), False),
+            ("tmux-256color", ("--color", "never"), False), ("tmux-256color", (), True),
         ):
             self.start(*options, term=term)
             self.until("Lcores 3")

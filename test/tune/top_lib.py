@@ -114,18 +114,19 @@ def histogram(*values: int) -> Histogram:
     return Histogram(len(values), sum(values), tuple(buckets))
 
 
-def thing(description: str, id: int, name: str, time_ns: int, *, parent: int = 0, epoch: int = 0, **report) -> Object:
+def thing(description: str, id: int, name: str, time_ns: int, *, parent: int = 0, epoch: int = 0,
+          **report) -> Object:
     """An object with these measurements; the others are not reported."""
     s = schema(description)
     settings = {one.name: one.default for one in s.settings.values()} if not parent else {}
     return Object(
         id=id, parent=parent, name=name, schema=s, path=f"{s.component}.{name}", settings=settings,
-        report=report, created_ns=1, time_ns=time_ns, epoch=epoch, updates=1, row=bool(parent), owner=not parent,
-    )
+        report=report, created_ns=1, time_ns=time_ns, epoch=epoch, updates=1, row=bool(parent),
+        owner=not parent, )
 
 
-def seen(now_ns: int, objects: list[Object], *, pid: int = 100, program: str = "prog", heartbeat_ns: int | None = None,
-         changes=(), leases: tuple[Lease, ...] = ()) -> Seen:
+def seen(now_ns: int, objects: list[Object], *, pid: int = 100, program: str = "prog",
+         heartbeat_ns: int | None = None, changes=(), leases: tuple[Lease, ...] = ()) -> Seen:
     heartbeat = now_ns if heartbeat_ns is None else heartbeat_ns
     snapshot = Snapshot(now_ns, heartbeat, S, 0, objects, list(changes), list(leases))
     return Seen(pid, program, pid * 7, 1_700_000_000.0, now_ns - heartbeat > 3 * S, snapshot)

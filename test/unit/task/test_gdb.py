@@ -20,12 +20,15 @@ def without_debug_information(gdb, script, program):
         subprocess.run(["strip", "--strip-debug", library, "-o",
                         os.path.join(scratch, os.path.basename(library))], check=True)
         for commands, want in (
-                ([f"set environment LD_LIBRARY_PATH {scratch}:{os.path.dirname(library)}", "break main", "run", "leat tasks"],
-                 rf"^{scratch}/libleat\.so\S* has no debug information, .*-Dbuildtype=debugoptimized"),
+                ([f"set environment LD_LIBRARY_PATH {scratch}:{os.path.dirname(library)}",
+                  "break main", "run", "leat tasks"],
+                 rf"^{scratch}/libleat\.so\S* has no debug information, "
+                 r".*-Dbuildtype=debugoptimized"),
                 (["leat bt 1"], r"^libleat is not loaded: ")):
             args = [x for c in commands for x in ("-ex", c)]
             out = subprocess.run(
-                [gdb, "-batch", "-nx", "-ex", "set debuginfod enabled off", "-ex", f"source {script}"]
+                [gdb, "-batch", "-nx", "-ex", "set debuginfod enabled off", "-ex",
+                 f"source {script}"]
                 + args + [program], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                 timeout=120, check=False).stdout
             if not re.search(want, out, re.M):
@@ -50,7 +53,8 @@ def main():
     for pattern in (
             r"^reactor0 1 WAITING the_task in sleep\nreactor0 2 WAITING sleepy in sleep$",
             # From where it is suspended to the task's function, in this order.
-            r"^#0 .* at .*/lib/task/sched\.c:\d+(\n#.*)*\n#\d+ .* in leat_task_sleep(_until)?\b.*(\n#.*)*\n"
+            r"^#0 .* at .*/lib/task/sched\.c:\d+(\n#.*)*\n#\d+ .* in "
+            r"leat_task_sleep(_until)?\b.*(\n#.*)*\n"
             r"#\d+ .* in waits_in_here\b.*(\n#.*)*\n#\d+ .* in the_task\b.*(\n#.*)*\n"
             r"#\d+ .* in task_main\b.*\n#\d+ .* in task_begin\b",
             # The program's own backtrace is what it was.
