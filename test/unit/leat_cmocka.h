@@ -3,7 +3,7 @@
 #ifndef LEAT_CMOCKA_H
 #define LEAT_CMOCKA_H
 
-/* cmocka.h needs these before it, in this order. */
+/* cmocka.h requires these headers before it, in this order. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,8 +11,10 @@
 
 #include <cmocka.h>
 
-/* A small generator with a fixed seed (xorshift64*, G. Marsaglia and S. Vigna): the same run each
- * time, on each machine. The state must not be 0. */
+/*
+ * A small generator with a fixed seed (xorshift64*, G. Marsaglia and S. Vigna): the same sequence
+ * in each run, on each machine. The state must not be 0.
+ */
 static inline uint64_t
 test_random(uint64_t *state)
 {

@@ -2,14 +2,14 @@
 #ifndef OWN_PROCESS_H
 #define OWN_PROCESS_H
 
-/* What this process has open and mapped, for tests that look for leaks. */
+/* The descriptors and mappings of this process, for tests that look for leaks. */
 
 #include <dirent.h>
 #include <stdio.h>
 
 #include "leat_cmocka.h"
 
-/* Open descriptors, with the one of this look. */
+/* @return the number of open descriptors, including the one that this function opens */
 static inline unsigned int
 own_fds(void)
 {

@@ -3,17 +3,18 @@
 #define TEST_UNIT_STEPPER_H
 
 /*
- * A child that is run instruction by instruction while its parent looks at the memory both write to, to
- * be killed at a chosen one.
+ * A child that is run instruction by instruction, to be killed at a chosen instruction, while its
+ * parent looks at the memory that both write to.
  *
  *     child                              parent
  *     stepper_here()   -- stops -->      stepper_reached(): true
- *     the call under test                stepper_step() until something is seen in the memory, or
- *     stepper_here()                     it says that the child came here; stepper_kill()
+ *     the call under test                stepper_step() until the parent sees what it waits for in
+ *     stepper_here()                     the memory, or until stepper_step() says that the child
+ *                                        came to stepper_here(); then stepper_kill()
  *
- * How many instructions a call takes may differ from run to run: the kernel's clock page is read
- * again when it changes meanwhile. Signals from outside, SIGSTOP and SIGCONT above all, are kept
- * from the child.
+ * How many instructions a call takes may differ from run to run: the child reads the kernel's clock
+ * page again when it changes meanwhile. Signals from outside, SIGSTOP and SIGCONT above all, are
+ * kept from the child.
  */
 
 #include <errno.h>
@@ -27,10 +28,10 @@
 
 #include "leat_cmocka.h"
 
-/* The signal of stepper_here(), which the parent sees and the child never gets. */
+/* The signal of stepper_here(). The parent sees it; the child never gets it. */
 #define STEPPER_MARK SIGUSR2
 
-/* Child. @return false: this process may not be traced */
+/* Child: ask to be traced. @return false: this process may not be traced */
 static inline bool
 stepper_here(bool first)
 {
@@ -39,7 +40,7 @@ stepper_here(bool first)
 	return raise(STEPPER_MARK) == 0;
 }
 
-/* Parent, with the child stopped: why it stopped, as a signal. */
+/* Parent, with the child stopped: the signal that stopped the child. */
 static inline int
 stepper_why(int st)
 {
@@ -87,7 +88,9 @@ stepper_await(pid_t pid)
 		stepper_resume(pid);
 }
 
-/* @return false: it came to the next stepper_here() */
+/*
+ * Parent: run one instruction of the child. @return false: the child is at the next stepper_here()
+ */
 static inline bool
 stepper_step(pid_t pid)
 {
@@ -110,15 +113,16 @@ stepper_kill(pid_t pid)
 	int st;
 
 	assert_int_equal(kill(pid, SIGKILL), 0);
-	/* A stop that was under way may be told first. */
+	/* A stop that was already under way may be reported before the kill. */
 	do {
 		assert_int_equal(waitpid(pid, &st, 0), pid);
 	} while (!WIFSIGNALED(st));
 }
 
 /*
- * Parent. May processes be traced here at all? And can they be stepped: where a lock is taken with a load and a
- * store that must not be interrupted, it never succeeds step by step.
+ * Parent. @return whether processes may be traced here, and can be stepped. Single steps break the
+ * reservation of processors that take a lock with a load and a store (LL/SC), so that the lock is
+ * never taken.
  */
 static inline bool
 stepper_works(void)

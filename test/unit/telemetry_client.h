@@ -3,7 +3,7 @@
 #ifndef TELEMETRY_CLIENT_H
 #define TELEMETRY_CLIENT_H
 
-/* Asks this process's telemetry as dpdk-telemetry.py does: over its UNIX socket. */
+/* Ask this process's telemetry over its UNIX socket, as dpdk-telemetry.py does. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -20,7 +20,10 @@
 
 #define TELEMETRY_ANSWER_MAX 16384
 
-/* "key": value, with or without the blank that newer versions leave out, behind `at`; or NULL. */
+/*
+ * @return the value of "key" behind `at`, with or without the blank after the colon, which newer
+ * versions of DPDK leave out; or NULL
+ */
 static inline const char *
 telemetry_find(const char *at, const char *key, const char *value)
 {
@@ -36,7 +39,10 @@ telemetry_find(const char *at, const char *key, const char *value)
 	return found;
 }
 
-/* A signal ends a wait that has a limit, even one that only stopped the program and let it go on. */
+/*
+ * Receive again after EINTR: a wait with a time limit also ends with EINTR when a signal stopped
+ * and continued the program.
+ */
 static inline ssize_t
 telemetry_recv(int fd, char *buf, size_t len)
 {
@@ -49,13 +55,14 @@ telemetry_recv(int fd, char *buf, size_t len)
 }
 
 /*
- * Programs side by side have a socket each: dpdk_telemetry.v2, then :1, :2 ... Ours tells our pid.
- * @return the connection to number n, or -1 if it is not ours
+ * Programs that run at the same time have a socket each: dpdk_telemetry.v2, then :1, :2 ... The
+ * greeting of this process's socket holds its pid. @return the connection to number n, or -1 if it
+ * belongs to another process
  */
 static inline int
 telemetry_dial_nth(unsigned int n)
 {
-	const struct timeval patience = { .tv_sec = 10 }; /* with a program that hangs */
+	const struct timeval patience = { .tv_sec = 10 }; /* for a program that hangs */
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
 	char hello[TELEMETRY_ANSWER_MAX], pid[32], suffix[16] = "";
 	ssize_t len;
@@ -91,7 +98,7 @@ telemetry_dial(void)
 	return fd;
 }
 
-/* The answer stays until the next question. */
+/* Send a question. @return the answer, valid until the next question */
 static inline const char *
 telemetry_ask(int fd, const char *cmd)
 {
@@ -105,7 +112,7 @@ telemetry_ask(int fd, const char *cmd)
 	return answer;
 }
 
-/* A number that a command tells of one of many things, which it names by their numbers. */
+/* @return the number under a key of one object, out of a command's list of objects by number */
 static inline uint64_t
 telemetry_counter(int fd, const char *cmd, unsigned int nr, const char *name)
 {

@@ -4,15 +4,15 @@
 #define TUNE_DRIVE_H
 
 /*
- * Changes and reports of objects, asked for by the test in the place of the control thread: what an
- * agent asks for, and when the owner comes by, is all in the test's hands.
+ * Changes and reports of objects, requested by the test in the place of the control thread: the
+ * test decides what an agent requests, and when the owner serves it.
  *
  *     tune_ask(r->tune, "spin_us", "10", NULL)    as an agent's change arrives
- *     leat_reactor_turn(r)                        its owner serves
- *     tune_answer(r->tune)                        0, or why it was refused; the text is in
- *                                                 tune_text()
+ *     leat_reactor_turn(r)                        the owner serves the change
+ *     tune_answer(r->tune)                        0, or the errno of the refusal; tune_text() has
+ *                                                 its text
  *
- * No control thread may run: --no-tune.
+ * No control thread may run: start leat with --no-tune.
  */
 
 #include <errno.h>
@@ -37,7 +37,10 @@ tune_private(struct leat_tune_object *object)
 	return container_of(object, struct tune_object, pub);
 }
 
-/* Pairs of names and values, ended by NULL. @return 0, or what the agent is told at once */
+/*
+ * Request a change: pairs of names and values, ended by NULL. @return 0, or the errno that the
+ * agent gets at once
+ */
 static inline int
 tune_ask(struct leat_tune_object *object, ...)
 {
@@ -68,7 +71,7 @@ tune_ask(struct leat_tune_object *object, ...)
 	return 0;
 }
 
-/* The owner must have come by. */
+/* @return the answer to the change; the owner must have served it */
 static inline int
 tune_answer(struct leat_tune_object *object)
 {
@@ -90,7 +93,7 @@ tune_text(struct leat_tune_object *object)
 	return tune_private(object)->change_text;
 }
 
-/* What agents see of the settings. */
+/* @return the settings as agents see them */
 static inline const void *
 tune_current(struct leat_tune_object *object)
 {
@@ -120,7 +123,7 @@ tune_row(struct leat_tune_object *object, uint32_t i, char *name, void *report)
 	return ret;
 }
 
-/* From here to tune_file_end() objects get these settings. */
+/* Until tune_file_end(), objects that are created get these settings. */
 static inline void
 tune_file_begin(const char *text)
 {
@@ -131,7 +134,7 @@ tune_file_begin(const char *text)
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
 	assert_int_equal(close(fd), 0);
-	/* That of leat_init(), without agents and file. */
+	/* Stop the session of leat_init(), which has neither agents nor a file. */
 	leat_tune_stop();
 	assert_int_equal(leat_tune_start(&conf), 0);
 	assert_int_equal(unlink(path), 0);

@@ -26,7 +26,7 @@
 #define ARGS_MAX 16
 #define MOCK "fabric_mock0"
 
-/* Exit code of a child in which something was not as it should be. */
+/* Exit code of a child in which a CHECK failed. */
 #define WRONG 99
 #define SIGNAL 1000
 #define CHECK(cond)                                                                                \
@@ -54,8 +54,8 @@ end(void *arg)
 }
 
 /*
- * Runs a program in a child, on two lcores that share a CPU; a and b are more arguments.
- * @return its exit code, or SIGNAL and the signal that ended it
+ * Run a program in a child, on two lcores that share a CPU; a and b are more arguments. @return its
+ * exit code, or SIGNAL plus the signal that ended it
  */
 static int
 run(const struct leat_app *app, const char *a, const char *b)
@@ -74,7 +74,7 @@ run(const struct leat_app *app, const char *a, const char *b)
 	if (pid == 0) {
 		int code = leat_app_run(argc, argv, app);
 
-		/* Nothing is left, unless it did not come to rest. */
+		/* All tasks have ended and are freed, unless the program did not come to rest. */
 		CHECK(leat_app_count() == 0 || code != LEAT_APP_OK);
 		CHECK(nb_ended == (app->end != NULL && nb_started > 0 ? 1 : 0));
 		_exit(code);
@@ -86,7 +86,7 @@ run(const struct leat_app *app, const char *a, const char *b)
 	return WEXITSTATUS(status);
 }
 
-/* ---- ends ---- */
+/* ---- how programs end ---- */
 
 static int
 done_at_once(void *arg)
@@ -114,7 +114,7 @@ test_all_done(void **state)
 	assert_int_equal(run(&app, NULL, NULL), LEAT_APP_OK);
 }
 
-/* Waits until it is cancelled, by the stop of the program. */
+/* Wait until the stop of the program cancels this task. */
 static int
 wait_for_stop(void)
 {
@@ -155,7 +155,10 @@ test_failure(void **state)
 static int
 interrupted(void *arg)
 {
-	/* The last one that comes here: both wait then, or will see the stop when they do. */
+	/*
+	 * The last of the two tasks to arrive: the other one waits, or will see the stop when it
+	 * begins to wait.
+	 */
 	if (count(&nb_started) == 2)
 		CHECK(kill(getpid(), *(const int *)arg) == 0);
 	return wait_for_stop();
@@ -194,7 +197,10 @@ deaf(void *arg)
 	return leat_task_masked(leat_task_sleep(LONG_US));
 }
 
-/* What does not come to rest is named, and ends nothing that it may still use. */
+/*
+ * A task that does not come to rest is named in the error, and memory that it may still use is not
+ * freed.
+ */
 static void
 test_deadline(void **state)
 {
@@ -212,7 +218,7 @@ from_the_other(void *arg)
 	leat_app_stop(LEAT_APP_OK);
 }
 
-/* Start has returned everywhere, and the program goes on. */
+/* Start has returned on each lcore, and the program goes on. */
 static int
 stays(void *arg)
 {
@@ -269,10 +275,10 @@ test_arguments(void **state)
 	assert_int_equal(run(&none, "--", "x"), LEAT_APP_USAGE);
 	assert_int_equal(run(&none, "--help", NULL), LEAT_APP_OK);
 	assert_int_equal(run(&none, "--", "-h"), LEAT_APP_OK);
-	/* With a usage text parse() does not see it. */
+	/* With a usage text, leat_app_run() handles --help and parse() does not see it. */
 	assert_int_equal(run(&usage, "--help", NULL), LEAT_APP_OK);
 	assert_int_equal(run(&usage, "--", "x"), LEAT_APP_USAGE);
-	/* Of EAL, and of devices. */
+	/* Errors in the arguments of EAL and of devices. */
 	assert_int_equal(run(&none, "--vdev=fabric_nothing0", NULL), LEAT_APP_USAGE);
 	assert_int_equal(run(&none, "--vdev=fabric_mock0,no_such_key=1", NULL), LEAT_APP_USAGE);
 	assert_int_equal(run(&none, "--no-such-option", NULL), LEAT_APP_USAGE);
@@ -289,7 +295,7 @@ device_is(void *arg)
 	return 0;
 }
 
-/* The command line's device, else the program's, else ring. */
+/* The device is the command line's, else the program's, else ring. */
 static void
 test_device(void **state)
 {
@@ -307,11 +313,11 @@ test_device(void **state)
 	assert_int_equal(run(&app, NULL, NULL), LEAT_APP_OK);
 }
 
-/* ---- begin, options in front, signals that come early ---- */
+/* ---- begin(), options in front of "--", signals before the reactors run ---- */
 
 static const char *const front[] = { "--list", "--json", NULL };
 
-/* What stands in front comes first. */
+/* The options of `front` come first in argv. */
 static int
 parse_front(int argc, char **argv, void *arg)
 {
@@ -329,9 +335,9 @@ test_front(void **state)
 	const struct leat_app other = { .device = MOCK, .start = never, .parse = parse_front };
 
 	(void)state;
-	/* The code that was given before all was said counts. */
+	/* The exit code is the one that was given first, before all options were parsed. */
 	assert_int_equal(run(&app, "--json", "--list"), 5);
-	/* EAL's, of a program that has none. */
+	/* Without `front`, these are arguments of EAL. */
 	assert_int_equal(run(&other, "--json", "--list"), WRONG);
 }
 
@@ -340,7 +346,7 @@ begin(void *arg)
 {
 	int ret = *(const int *)arg;
 
-	/* The devices are open; there is no reactor. */
+	/* The devices are open; no reactor exists. */
 	CHECK(leat_dev_count() == 1 && leat_app_count() == 0);
 	return ret < 0 ? leat_err(-ret, "on purpose") : ret;
 }
@@ -383,7 +389,7 @@ start_interrupted(void *arg)
 	return wait_for_stop();
 }
 
-/* Before there are reactors: they are stopped when they run. */
+/* A stop before reactors exist: they are stopped as soon as they run. */
 static void
 test_early_signal(void **state)
 {
@@ -397,7 +403,7 @@ test_early_signal(void **state)
 	assert_int_equal(run(&app, NULL, NULL), LEAT_APP_OK);
 }
 
-/* What a library's handler does, in the place of the program's. */
+/* Play the handler of a library that replaces the program's. */
 static void
 ends_it(int sig)
 {
@@ -405,7 +411,7 @@ ends_it(int sig)
 	_exit(WRONG);
 }
 
-/* As libraries below drivers do, when a signal comes right then. */
+/* Ignore the signal as libraries below drivers do, exactly when it arrives. */
 static void
 probe_interrupted(void)
 {
@@ -422,7 +428,10 @@ never_begin(void *arg)
 	return 0;
 }
 
-/* While a device is opened: taken when that is done, and nothing begins. */
+/*
+ * A signal while a device is being opened is taken when the device is open, and the program does
+ * not begin.
+ */
 static void
 test_signal_in_open(void **state)
 {
@@ -444,7 +453,7 @@ begin_interrupted_twice(void *arg)
 	(void)arg;
 	CHECK(raise(SIGINT) == 0);
 	CHECK(seen == SIGINT);
-	/* The second one is of the other kind. */
+	/* The second signal is of the other kind. */
 	(void)raise(SIGTERM);
 	CHECK(false);
 	return 0;

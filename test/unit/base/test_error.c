@@ -60,7 +60,7 @@ test_odd_numbers(void **state)
 	assert_int_equal(rte_errno, EINVAL);
 }
 
-/* An outer function adds its context to what an inner one said. */
+/* An outer function adds its context to the message of an inner one. */
 static void
 test_quotes_itself(void **state)
 {
@@ -85,7 +85,7 @@ test_long_message_is_cut(void **state)
 		assert_int_equal(strlen(leat_err_msg()), RTE_MIN(len, LEAT_ERR_MSG_MAX + 0U));
 		assert_memory_equal(leat_err_msg(), text, strlen(leat_err_msg()));
 	}
-	/* Growing by its own quotation ends at the limit, too. */
+	/* A message that quotes itself again and again ends at the limit, too. */
 	for (len = 0; len < 100; len++)
 		leat_err(EIO, "again: %s", leat_err_msg());
 	assert_int_equal(strlen(leat_err_msg()), LEAT_ERR_MSG_MAX);

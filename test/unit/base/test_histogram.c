@@ -113,7 +113,7 @@ bucket_of(struct leat_histogram *h, uint64_t value)
 	return b;
 }
 
-/* Every bucket: reached from either of its ends, next to its neighbours, narrow enough. */
+/* Every bucket: found from both of its ends, adjacent to its neighbours, narrow enough. */
 static void
 test_buckets_are_seamless(void **state)
 {
@@ -148,7 +148,7 @@ compare(const void *a, const void *b)
 
 #define SAMPLES 20000
 
-/* Against the exact answers of the sorted samples, over several magnitudes. */
+/* Percentiles against the exact ones of the sorted samples, over several magnitudes. */
 static void
 test_accuracy(void **state)
 {
@@ -164,7 +164,7 @@ test_accuracy(void **state)
 
 		leat_histogram_reset(h);
 		for (i = 0; i < SAMPLES; i++) {
-			/* Log-uniform: as many small ones as large ones. */
+			/* Log-uniform: as many small samples as large ones. */
 			v[i] = test_random(&seed) >> (64 - bits);
 			v[i] >>= test_random(&seed) % bits;
 			leat_histogram_record(h, v[i]);
@@ -212,7 +212,7 @@ test_percentile_ends(void **state)
 	assert_int_equal(leat_histogram_percentile(h, 1000), 50);
 }
 
-/* A spread that is narrow against the mean is still right: it does not come from buckets. */
+/* A deviation that is small against the mean is still exact: it is not computed from buckets. */
 static void
 test_stdev_is_exact(void **state)
 {
@@ -225,7 +225,7 @@ test_stdev_is_exact(void **state)
 	assert_near(leat_histogram_stdev(h), 1, 1e-6);
 }
 
-/* The sum of squares doesn't fit into 128 bits: the answer comes from the buckets. */
+/* The sum of squares doesn't fit into 128 bits: the deviation is computed from the buckets. */
 static void
 test_stdev_of_huge_values(void **state)
 {
@@ -249,7 +249,7 @@ test_stdev_of_huge_values(void **state)
 	leat_histogram_free(twice);
 }
 
-/* Merging is the same as recording everything in one. */
+/* Merged parts equal one histogram that recorded all samples. */
 static void
 test_merge(void **state)
 {
@@ -359,7 +359,7 @@ test_packed(void **state)
 	leat_histogram_free(got);
 }
 
-/* Two values in two buckets: what can't be is refused. */
+/* The encoding of two values in two buckets: each impossible field is refused. */
 static void
 test_packed_lies(void **state)
 {
@@ -373,10 +373,10 @@ test_packed_lies(void **state)
 		{ 56, 1 },   /* buckets */
 		{ 56, 3 },   /* more than there are bytes for */
 		{ 57, 16 },  /* more than a histogram has */
-		{ 60, 7 },   /* not rising */
-		{ 71, 15 },  /* index */
-		{ 62, 0 },   /* an empty one */
-		{ 69, 255 }, /* a count with an overflow */
+		{ 60, 7 },   /* buckets not in rising order */
+		{ 71, 15 },  /* bucket index */
+		{ 62, 0 },   /* an empty bucket */
+		{ 69, 255 }, /* a count that overflows */
 	};
 	struct leat_histogram *h = *state, *got = leat_histogram_create();
 	uint8_t buf[80], bad[80];

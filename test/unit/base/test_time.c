@@ -30,7 +30,9 @@ first_use(void *arg)
 	return NULL;
 }
 
-/* Must be the first test: nobody has computed the factors, and several threads need them. */
+/*
+ * Must be the first test: the factors are not computed yet, and several threads need them at once.
+ */
 static void
 test_first_use_by_several_threads(void **state)
 {
@@ -55,8 +57,10 @@ test_measured_rate(void **state)
 	uint64_t outer0, inner0, tsc0, outer, inner, tsc;
 
 	(void)state;
-	/* EAL is not initialized: the rate was measured. One clock's span lies between two of the
-	 * other's, wherever the CPU is lost in between. */
+	/*
+	 * EAL is not initialized, so the rate was measured. A span of one clock lies between two
+	 * spans of the other clock, even if this thread loses the CPU between the readings.
+	 */
 	assert_int_equal(rte_get_tsc_hz(), 0);
 	outer0 = monotonic_ns();
 	tsc0 = leat_now();
@@ -78,7 +82,7 @@ test_real_conversions(void **state)
 	(void)state;
 	assert_int_equal(leat_us_to_cycles(0), 0);
 	assert_int_equal(leat_cycles_to_ns(0), 0);
-	/* There and back: what is lost is the rounding of either direction. */
+	/* There and back: the loss is the rounding of both directions. */
 	for (us = 1; us < UINT64_C(1) << 40; us = us * 7 + 3) {
 		back = leat_cycles_to_ns(leat_us_to_cycles(us));
 		assert_true(back <= us * 1000 + us / 1000000 + 1);
@@ -100,7 +104,7 @@ test_mock_clock(void **state)
 	clock = 0;
 	assert_int_equal(leat_now(), 0);
 
-	/* A cycle is a nanosecond. */
+	/* At the mock clock's rate, a cycle is a nanosecond. */
 	assert_int_equal(leat_hz(), LEAT_CLOCK_MOCK_HZ);
 	assert_int_equal(leat_us_to_cycles(1), 1000);
 	assert_int_equal(leat_us_to_cycles(UINT64_C(3600000000)), UINT64_C(3600000000000));
@@ -114,7 +118,7 @@ test_mock_clock(void **state)
 	before = rte_rdtsc();
 	after = leat_now();
 	assert_true(after >= before);
-	/* The measured rate again, but for what conversions round away. */
+	/* The measured rate again, within the rounding of the conversions. */
 	assert_in_range(leat_us_to_cycles(US_PER_S), leat_hz() - leat_hz() / 100000000,
 			leat_hz() + leat_hz() / 100000000);
 }

@@ -15,7 +15,7 @@
 struct timer {
 	struct leat_wheel_node node;
 	unsigned int fired;
-	unsigned int order; /* how many had fired before, this one included */
+	unsigned int order; /* how many timers have fired, this one included */
 };
 
 static struct leat_wheel wheel;
@@ -87,7 +87,7 @@ test_fires_once_at_expiry(void **state)
 	}
 }
 
-/* Time goes on in steps smaller than a tick, through several turns. */
+/* The clock advances in steps smaller than a tick, through several turns. */
 static void
 test_wraps(void **state)
 {
@@ -114,8 +114,10 @@ test_wraps(void **state)
 	}
 }
 
-/* `now` jumps by more than a turn: all that has expired fires, in the order of ticks as far as
- * it is within a turn; what is later stays. */
+/*
+ * `now` jumps by more than a turn: all expired timers fire, in the order of ticks within one turn;
+ * later timers stay.
+ */
 static void
 test_jump(void **state)
 {
@@ -138,7 +140,7 @@ test_jump(void **state)
 	assert_int_equal(leat_wheel_count(&wheel), 0);
 }
 
-/* Expiries behind the wheel's position fire in the next run, not a turn later. */
+/* Timers that expire behind the wheel's position fire in the next run, not a turn later. */
 static void
 test_behind_tick(void **state)
 {
@@ -153,7 +155,7 @@ test_behind_tick(void **state)
 		assert_int_equal(run(START), 1);
 		assert_int_equal(t.fired, i + 1);
 	}
-	/* The same once the wheel has moved on. */
+	/* The same after the wheel has moved on. */
 	assert_int_equal(run(START + 3 * TURN / 2), 0);
 	leat_wheel_add(&wheel, &t.node, START + TURN);
 	assert_int_equal(run(START + 3 * TURN / 2), 1);
@@ -184,11 +186,11 @@ test_delete(void **state)
 
 	(void)state;
 	memset(t, 0, sizeof(t));
-	/* Deleting what was never added does nothing. */
+	/* Deleting a timer that was never added does nothing. */
 	leat_wheel_del(&wheel, &t[0].node);
 	assert_int_equal(leat_wheel_count(&wheel), 0);
 
-	/* Same slot: first, middle and last of the list. */
+	/* Timers of one slot: first, middle and last of the list. */
 	for (i = 0; i < 3; i++) {
 		unsigned int j;
 
@@ -238,8 +240,10 @@ test_never(void **state)
 	assert_int_equal(leat_wheel_count(&wheel), 0);
 }
 
-/* At most `max` callbacks in a run; the others come in the next ones, can be deleted meanwhile,
- * and the wheel says that they are due. */
+/*
+ * At most `max` callbacks run at once; the other expired timers fire in the next runs, can be
+ * deleted meanwhile, and the wheel says that they are due.
+ */
 static void
 test_max(void **state)
 {
@@ -255,12 +259,12 @@ test_max(void **state)
 	assert_int_equal(leat_wheel_count(&wheel), 6);
 	assert_true(leat_wheel_next(&wheel) <= START + TURN);
 
-	/* First, last and a middle one of those that wait. */
+	/* Delete the first, the last and a middle one of the waiting timers. */
 	leat_wheel_del(&wheel, &t[4].node);
 	leat_wheel_del(&wheel, &t[9].node);
 	leat_wheel_del(&wheel, &t[6].node);
 	assert_int_equal(leat_wheel_count(&wheel), 3);
-	/* Moving one of them to the future works as well. */
+	/* A waiting timer can also be moved to the future. */
 	leat_wheel_add(&wheel, &t[8].node, START + 3 * TURN);
 	assert_int_equal(leat_wheel_run(&wheel, START + TURN, on_timer, &wheel, 4), 2);
 	assert_int_equal(run(START + 3 * TURN), 1);
@@ -270,7 +274,10 @@ test_max(void **state)
 	assert_int_equal(leat_wheel_next(&wheel), UINT64_MAX);
 }
 
-/* Callbacks that change the wheel. Each timer of a group deletes or moves all others, or itself. */
+/*
+ * Callbacks that change the wheel. Each timer of a group deletes or moves all the others, or
+ * itself.
+ */
 struct meddler {
 	struct leat_wheel_node node;
 	enum { DEL_OTHERS, MOVE_OTHERS, READD_NOW, READD_LATER, DEL_SELF } what;
@@ -356,7 +363,10 @@ test_callback_deletes_itself(void **state)
 	assert_int_equal(leat_wheel_count(&wheel), 0);
 }
 
-/* Re-arming for the present must not keep the run going; it is due in the next one. */
+/*
+ * A timer that re-arms itself for the present must not keep the run going; it is due in the next
+ * run.
+ */
 static void
 test_callback_readds_itself(void **state)
 {
@@ -377,7 +387,7 @@ test_callback_readds_itself(void **state)
 	assert_int_equal(leat_wheel_run(&wheel, group_now, on_meddler, NULL, ALL), RTE_DIM(group));
 }
 
-/* A sleeper that trusts leat_wheel_next() is never late, and doesn't wake up all the time. */
+/* A thread that sleeps until leat_wheel_next() is never late, and doesn't wake up all the time. */
 static void
 test_sleep_until_next(void **state)
 {
@@ -419,7 +429,7 @@ test_tick_lengths(void **state)
 #define RANDOM_TIMERS 500
 #define RANDOM_STEPS 20000
 
-/* Against the obvious implementation: an array that is searched. */
+/* The wheel against the obvious implementation: an array that is searched. */
 static void
 test_against_model(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What the timer wheel looks at, counted: with a million timers, and for a loop that sleeps. */
+/* Counts the timers that the wheel visits: with a million timers, and for a loop that sleeps. */
 
 #include "leat_cmocka.h"
 
@@ -10,7 +10,7 @@
 
 #include <leat_wheel.h>
 
-/* In cycles, 2 GHz; ticks of 32 us. */
+/* In cycles at 2 GHz; a tick is 32 us. */
 #define US UINT64_C(2000)
 #define MS (1000 * US)
 #define S (1000 * MS)
@@ -18,7 +18,7 @@
 #define START ((UINT64_C(1) << 47) - 5 * S)
 #define MILLION 1000000U
 #define BURST 200000U
-/* As the reactor does. */
+/* Timers per run, as in the reactor. */
 #define PER_RUN 64
 
 static struct leat_wheel wheel;
@@ -80,8 +80,8 @@ add_many(unsigned int n, uint64_t from, uint64_t range)
 }
 
 /*
- * Timers far away are not even read while a timer of 1 ms fires beside them: their memory is taken
- * away meanwhile.
+ * Distant timers are not even read while a timer of 1 ms fires beside them: their memory is
+ * unmapped meanwhile.
  */
 static void
 test_far_timers_are_not_touched(void **state)
@@ -101,7 +101,7 @@ test_far_timers_are_not_touched(void **state)
 	assert_in_range(late_max, 0, 5 * US);
 }
 
-/* In its life a timer moves once per level, whatever the number of runs. */
+/* A timer moves at most once per level in its life, whatever the number of runs. */
 static void
 test_a_life_is_a_few_steps(void **state)
 {
@@ -114,11 +114,14 @@ test_a_life_is_a_few_steps(void **state)
 		run();
 	assert_int_equal(fired, n);
 	assert_in_range(late_max, 0, 10 * US);
-	/* Three levels, and its slot. */
+	/* Three levels, and the slot from which it fires. */
 	assert_in_range(wheel.steps, n, 5 * n);
 }
 
-/* Pushed back again and again, as the idle timeouts of connections, it costs no step at all. */
+/*
+ * Timers that are postponed again and again, as idle timeouts of connections are, cost no step at
+ * all.
+ */
 static void
 test_pushed_back(void **state)
 {
@@ -138,8 +141,8 @@ test_pushed_back(void **state)
 }
 
 /*
- * All in one slot of a high level, in one tick, at one moment: no run looks at more than it may,
- * and until they expire a timer beside them is exact.
+ * All timers in one slot of a high level, in one tick, or at one moment: no run visits more than
+ * its limit, and a timer beside them is exact until they expire.
  */
 static void
 burst(uint64_t range)
@@ -160,7 +163,7 @@ burst(uint64_t range)
 		runs++;
 	}
 	assert_in_range(wheel.steps, 0, 6 * BURST);
-	/* 64 in a run; so nothing was in the way of any. */
+	/* A run fires up to 64 timers, so none of them delayed any other. */
 	assert_in_range(late_max, 0, (uint64_t)BURST / PER_RUN * 2 * US);
 	assert_in_range(runs, BURST / PER_RUN, 2 * MILLION);
 }
@@ -186,7 +189,10 @@ test_burst_at_once(void **state)
 	burst(1);
 }
 
-/* The clock jumps by hours over a million timers: bounded runs, in the order of ticks. */
+/*
+ * The clock jumps by hours over a million timers: runs stay bounded, and timers fire in the order
+ * of ticks.
+ */
 static uint64_t last_tick;
 
 static void
@@ -217,7 +223,7 @@ test_jump(void **state)
 	assert_int_equal(fired, MILLION);
 }
 
-/* A run that had enough says whether something may have expired, or only sorting is left. */
+/* A run that reached its limit says whether timers may have expired, or only sorting is left. */
 static void
 test_late(void **state)
 {
@@ -233,11 +239,11 @@ test_late(void **state)
 	for (runs = 0; leat_wheel_late(&wheel, now); runs++)
 		run();
 	assert_int_equal(fired, expired);
-	/* Each was sorted once at most, and looked at once more if its tick is the present. */
+	/* Each timer was sorted at most once, and visited once more if its tick is the present. */
 	assert_in_range(runs, expired / PER_RUN, expired / PER_RUN + BURST / LEAT_WHEEL_STEPS + 2);
 
 	/*
-	 * Nothing expires here: the slots ahead are sorted in many runs, and none of them is late.
+	 * No timer expires here: the slots ahead are sorted in many runs, and no timer is late.
 	 */
 	add_many(BURST, 40 * MS, 20 * MS);
 	fired = 0;
@@ -247,7 +253,7 @@ test_late(void **state)
 	assert_false(leat_wheel_late(&wheel, now));
 }
 
-/* A loop that sleeps until leat_wheel_next() wakes once for each expiry while they are few. */
+/* A loop that sleeps until leat_wheel_next() wakes once per expiry while timers are few. */
 static void
 test_sleeper_wakes_once(void **state)
 {
@@ -258,7 +264,7 @@ test_sleeper_wakes_once(void **state)
 	(void)state;
 	for (i = 0; i < RTE_DIM(delays); i++) {
 		leat_wheel_add(&wheel, &many[i], now + delays[i]);
-		/* One that was deleted wakes nothing. */
+		/* A deleted timer wakes nothing. */
 		leat_wheel_add(&wheel, &many[100], now + delays[i] / 2);
 		leat_wheel_del(&wheel, &many[100]);
 	}
@@ -272,7 +278,7 @@ test_sleeper_wakes_once(void **state)
 }
 
 /*
- * While they are many it wakes besides to sort them: for each slot of each level once, and some
+ * With many timers the loop also wakes to sort them: once for each slot of each level, and for some
  * runs.
  */
 static void

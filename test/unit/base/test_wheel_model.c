@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The timer wheel against the obvious implementation, an array that is searched: random
- * operations, and callbacks that do some of them, over all distances, ticks and jumps of the
- * clock.
+ * The timer wheel against the obvious implementation, an array that is searched: random operations,
+ * some of them from callbacks, over all distances, ticks and jumps of the clock.
  */
 
 #include "leat_cmocka.h"
@@ -19,9 +18,9 @@
 
 struct timer {
 	struct leat_wheel_node node;
-	uint64_t expiry; /* of the model; NEVER: not queued */
-	uint64_t place;	 /* the tick in whose turn it comes */
-	uint32_t added;	 /* by a callback of this run; 0: by none */
+	uint64_t expiry; /* the model's expiry; NEVER: not queued */
+	uint64_t place;	 /* the tick in whose turn the timer fires */
+	uint32_t added;	 /* the run whose callback added the timer; 0: none */
 };
 
 static struct leat_wheel wheel;
@@ -39,7 +38,7 @@ rnd(uint64_t n)
 	return test_random(&seed) % n;
 }
 
-/* From the past to the far future, each magnitude as likely as each other. */
+/* An expiry from the past to the far future, each magnitude as likely as any other. */
 static uint64_t
 some_expiry(void)
 {
@@ -80,7 +79,7 @@ some_change(void)
 		t->expiry = NEVER;
 		break;
 	case 1:
-		/* Pushed back, as an idle timeout is; or moved by little, to and fro. */
+		/* Postpone it as an idle timeout, or move it a little to and fro. */
 		if (!queued)
 			return;
 		expiry = t->expiry;
@@ -128,7 +127,7 @@ first_expiry(unsigned int *due)
 	return first;
 }
 
-/* Never late, and exact while there are few. */
+/* leat_wheel_next() is never late, and exact while timers are few. */
 static void
 check_next(void)
 {
@@ -137,7 +136,7 @@ check_next(void)
 
 	assert_true(leat_wheel_due(&wheel) <= first);
 	assert_true(leat_wheel_next(&wheel) <= first);
-	/* 0: a run that had enough. */
+	/* 0 after a run that reached its limit. */
 	if (nb_queued <= 8 && due == 0 && leat_wheel_due(&wheel) != 0)
 		assert_int_equal(leat_wheel_next(&wheel), first);
 }
@@ -165,13 +164,12 @@ run_all(void)
 	check_next();
 	(void)first_expiry(&due);
 	/*
-	 * What was left by runs that had enough, or that a clock which went back did not reach any
-	 * more.
+	 * Timers that runs at their limit left, or that a clock which went back no longer reached.
 	 */
 	for (i = 0; i < TIMERS; i++)
 		timers[i].place = RTE_MAX(timers[i].place, wheel.tick);
 	run(ALL);
-	/* But for those that callbacks deleted or moved. */
+	/* Fewer fire if callbacks deleted or moved some. */
 	assert_true(fired <= due);
 	for (i = 0; i < TIMERS; i++)
 		if (timers[i].expiry <= now)
@@ -179,7 +177,7 @@ run_all(void)
 	check_next();
 }
 
-/* A few at a time; as many runs as that takes. */
+/* Fire a few timers per run, with as many runs as that takes. */
 static void
 run_some(void)
 {
@@ -201,21 +199,21 @@ advance(void)
 	uint64_t first = first_expiry(&due), step;
 
 	switch (rnd(8)) {
-	case 0: /* hours, or years */
+	case 0: /* a jump of hours or years */
 		step = test_random(&seed) >> (1 + rnd(63));
 		break;
-	case 1: /* asleep until the next one */
+	case 1: /* sleep until the next expiry */
 		step = leat_wheel_next(&wheel);
 		step = step > now && step != NEVER ? step - now : 0;
 		break;
-	case 2: /* just short of it */
+	case 2: /* wake just before it */
 		step = first > now && first != NEVER ? first - now - 1 : 0;
 		break;
 	default:
 		step = rnd(UINT64_C(4) << wheel.shift);
 		break;
 	}
-	/* The clock does not reach its end, but near it. */
+	/* The clock comes near its end, but does not reach it. */
 	if (step < UINT64_MAX / 4 - now / 4)
 		now += step;
 	if (rnd(50) == 0)
@@ -254,7 +252,7 @@ static void
 test_against_model(void **state)
 {
 	static const uint64_t ticks[] = { 1, 1024, 65536, UINT64_C(1) << 40, UINT64_C(1) << 56 };
-	/* Ticks and slots just before they carry, and the ends of the clock. */
+	/* Ticks and slots just before a carry, and the ends of the clock. */
 	static const uint64_t starts[] = {
 		0,
 		(UINT64_C(1) << 32) - 200,

@@ -3,8 +3,9 @@
 #define TEST_CROSS_CMOCKA_H
 
 /*
- * What unit tests use of cmocka, for those that also run on another processor, by an emulator: there is a
- * compiler for it, but no cmocka. Included in cmocka's place, by one source file.
+ * The part of cmocka that unit tests use, for those that also run on another processor under an
+ * emulator: a cross compiler is there, but no cmocka for its target. Included in cmocka's place, by
+ * one source file per program.
  */
 
 #include <stdarg.h>
@@ -50,7 +51,10 @@ static inline void __attribute__((format(printf, 1, 2))) print_error(const char 
 	va_end(ap);
 }
 
-/* Any thread of any process: the first one that fails ends its process, with the words. */
+/*
+ * Fail, from any thread of any process: the first one to fail ends its process and prints the
+ * message.
+ */
 static inline void __attribute__((noreturn))
 cross_fail(const char *file, int line, const char *what, uintmax_t a, uintmax_t b)
 {
@@ -68,7 +72,7 @@ cross_fail(const char *file, int line, const char *what, uintmax_t a, uintmax_t 
 #define assert_non_null(p) CROSS_CHECK((p) != NULL, #p, 0, 1)
 #define fail_msg(...) (print_error(__VA_ARGS__), cross_fail(__FILE__, __LINE__, "", 0, 0))
 
-/* cmocka's compare as their widest unsigned type, too. */
+/* As cmocka does, compare as the widest unsigned type. */
 static inline void
 cross_equal(uintmax_t a, uintmax_t b, bool equal, const char *what, const char *file, int line)
 {
