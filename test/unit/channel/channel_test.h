@@ -3,8 +3,8 @@
 #define CHANNEL_TEST_H
 
 /*
- * What the channel's tests share: a channel in memory that children of a fork see, and frames whose bytes all
- * follow from their number, so that a torn one is seen.
+ * Shared by the tests of the channel: a channel in memory that children of a fork see, and frames
+ * all of whose bytes follow from the frame's number, so that a test sees a torn frame.
  */
 
 #include <errno.h>
@@ -35,7 +35,7 @@ shared_make(struct shared *s, const struct leat_channel_conf *conf)
 	assert_int_equal(leat_channel_format(s->mem, s->bytes, conf), 0);
 }
 
-/* Likewise, in a file: its participants have locks. */
+/* As shared_make(), but in a file: participants of a file have locks. */
 static inline void
 shared_make_file(struct shared *s, const struct leat_channel_conf *conf)
 {
@@ -64,7 +64,10 @@ shared_try(const struct shared *s, const struct leat_channel_opts *opts)
 			  : leat_channel_attach(s->mem, s->bytes, opts, NULL);
 }
 
-/* Without options: one that finds nothing by time, so that a test says when. */
+/*
+ * Without opts: attach a participant that does not look for dead ones by time, so that the test
+ * decides when.
+ */
 static inline struct leat_channel *
 shared_attach(const struct shared *s, const struct leat_channel_opts *opts)
 {
@@ -76,7 +79,10 @@ shared_attach(const struct shared *s, const struct leat_channel_opts *opts)
 	return ch;
 }
 
-/* A participant that holds frames, n if there are, has reserved another one of len bytes, and is dead. */
+/*
+ * Leave a dead participant behind, which holds up to n frames and has reserved one more of len
+ * bytes.
+ */
 static inline void
 shared_make_dead(const struct shared *s, unsigned int n, uint32_t len)
 {
@@ -102,7 +108,7 @@ shared_make_dead(const struct shared *s, unsigned int n, uint32_t len)
 
 #define FRAME_MAX 2048
 
-/* The payload of frame n: its number, then bytes that follow from it. */
+/* Fill the payload of frame n: its number, then bytes that follow from it. */
 static inline void
 frame_fill(uint8_t *data, uint32_t len, uint32_t n)
 {
@@ -113,7 +119,7 @@ frame_fill(uint8_t *data, uint32_t len, uint32_t n)
 		data[i] = (uint8_t)(n * 7 + i);
 }
 
-/* @return whether it is whole */
+/* @return whether the frame is not torn */
 static inline bool
 frame_whole(const uint8_t *data, uint32_t len, uint32_t *n)
 {
@@ -138,7 +144,10 @@ send_number(struct leat_channel *ch, uint32_t n, uint32_t len)
 	return leat_channel_send(ch, n + 1, ~(uint64_t)n, data, len);
 }
 
-/* @return 0, or what leat_channel_peek() said; fails the test if the frame is torn */
+/*
+ * Read a frame and its number. Fails the test if the frame is torn.
+ * @return 0, or the errno of leat_channel_peek()
+ */
 static inline int
 recv_number(struct leat_channel *ch, uint32_t *n)
 {

@@ -2,7 +2,10 @@
 #ifndef KILL_H
 #define KILL_H
 
-/* What the child that is killed does, and what must be true then: kill_scenarios.c; the killing: test_channel_kill.c */
+/*
+ * The scenarios, kill_scenarios.c: what the child does when it is killed, and what must be true
+ * afterwards. test_channel_kill.c does the killing.
+ */
 
 #include <stdatomic.h>
 
@@ -10,25 +13,27 @@
 #include "channel_test.h"
 
 #define SIZE 4096
-#define PRESENT 5 /* frames that are there before, of LEN bytes */
+#define PRESENT 5 /* number of frames sent before the child begins, of LEN bytes */
 #define LEN 200
 #define CHILD 100 /* number of the child's first frame */
-#define SLOW 50	  /* of the one that a living writer has reserved, in front of the others */
-#define BEHIND 60 /* of the one behind a reservation that is set aside */
+/* number of the frame that a living writer has reserved, in front of the others */
+#define SLOW 50
+#define BEHIND 60 /* number of the frame behind a reservation that was set aside */
 #define PATIENCE (2 * CHAN_LOOKS)
 #define NUMBERS 256
 
-/* Seen by both. */
+/* Shared by the child and its parent. */
 struct notes {
-	atomic_int done;      /* the child went through to the end */
-	atomic_int consuming; /* it has what it took, and begins to give it away */
+	atomic_int done;      /* the child returned from the call */
+	atomic_int consuming; /* the child has peeked its frames, and begins to consume them */
 };
 
 struct ctx {
 	struct shared s;
 	struct leat_channel *parent;
-	struct leat_channel *other; /* of the same process, alive; with SLOW it has a reservation */
-	uint64_t at;		    /* where write was when the child began */
+	/* a living participant of the parent's process; with SLOW_* it has a reservation */
+	struct leat_channel *other;
+	uint64_t at; /* the write position when the child began */
 	bool meddled;
 	struct notes *notes;
 	const struct scenario *sc;
@@ -36,12 +41,14 @@ struct ctx {
 
 enum with {
 	ALONE = 0,
-	MEDDLED, /* what the child reserves is set aside by others, as soon as it is there */
-	SLOW_FIRST, /* a living writer's frame is in front, and committed before the survivor reads ... */
-	SLOW_LAST, /* ... or after it has read all the others */
+	/* other participants set aside what the child reserves, as soon as it is reserved */
+	MEDDLED,
+	/* a living writer's frame is in front; it commits before the survivor reads ... */
+	SLOW_FIRST,
+	SLOW_LAST, /* ... or after the survivor has read all other frames */
 	/*
-	 * a reader died in the middle of reading, a writer in the middle of reserving; the ring is
-	 * full
+	 * a reader died in the middle of reading, and a writer in the middle of reserving; the ring
+	 * is full
 	 */
 	TWO_DEAD,
 };
@@ -49,23 +56,26 @@ enum with {
 struct scenario {
 	const char *name;
 	struct leat_channel_conf conf;
-	struct leat_channel_opts opts; /* of the child */
+	struct leat_channel_opts opts; /* the child's */
 	uint32_t present;	       /* frames sent before */
-	uint32_t early;		       /* of these are read before */
-	bool dead; /* another participant died before, with what it read and what it reserved */
+	uint32_t early;		       /* how many of these were read before */
+	/*
+	 * another participant died before, with frames that it had peeked and one it had reserved
+	 */
+	bool dead;
 	void (*act)(struct leat_channel *ch, const struct ctx *c);
-	/* What the survivor got, by number: how often. */
+	/* Check the survivor's result. got[n] is how often it got frame n. */
 	void (*check)(const struct ctx *c, const struct leat_channel *ch, const uint32_t *got,
 		      bool done);
 	enum with with;
 };
 
-/* Of the child's frames; filled before it is stepped. */
+/* Payloads of the child's frames; filled before the child is stepped. */
 extern uint8_t kill_data[3][LEN];
 extern const struct scenario kill_scenarios[];
 extern const unsigned int kill_nb_scenarios;
 
-/* It ends the channel, and nothing can be sent after it. */
+/* @return whether the scenario ends the channel, so that nothing can be sent after it */
 bool kill_ends(const struct scenario *sc);
 
 #endif /* KILL_H */

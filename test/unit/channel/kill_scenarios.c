@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What the child does when it is killed, and what must be true for those who are left. */
+/* What the child does when it is killed, and what must be true for the survivors. */
 
 #include "kill.h"
 
@@ -51,7 +51,7 @@ act_read(struct leat_channel *ch, const struct ctx *c)
 	(void)leat_channel_consume(ch);
 }
 
-/* Three frames, past one that is reserved. */
+/* Read three frames, past a frame that is only reserved. */
 static void
 act_read_past(struct leat_channel *ch, const struct ctx *c)
 {
@@ -67,7 +67,7 @@ act_read_past(struct leat_channel *ch, const struct ctx *c)
 	}
 }
 
-/* It sleeps only if there is nothing: what is reserved is set aside at once. */
+/* The wait sleeps only on an empty channel: it sets aside what is reserved, at once. */
 static void
 act_wait_past(struct leat_channel *ch, const struct ctx *c)
 {
@@ -108,7 +108,7 @@ act_attach(struct leat_channel *ch, const struct ctx *c)
 	leat_channel_close(more);
 }
 
-/* ---- what must be true then ---- */
+/* ---- what must be true afterwards ---- */
 
 static void
 present_once(const struct ctx *c, const uint32_t *got)
@@ -133,7 +133,7 @@ static void
 check_burst(const struct ctx *c, const struct leat_channel *ch, const uint32_t *got, bool done)
 {
 	check_send(c, ch, got, done);
-	/* All or nothing. */
+	/* The burst was sent whole or not at all. */
 	assert_int_equal(got[CHILD + 1], got[CHILD]);
 	assert_int_equal(got[CHILD + 2], got[CHILD]);
 }
@@ -148,7 +148,7 @@ check_none(const struct ctx *c, const struct leat_channel *ch, const uint32_t *g
 	assert_int_equal(got[BEHIND], c->sc->with == MEDDLED && c->sc->dead);
 }
 
-/* The three that the dead reader had are dropped; all others are there. */
+/* The three frames that the dead reader held are dropped; all others are delivered. */
 static void
 check_dropped(const struct ctx *c, const struct leat_channel *ch, const uint32_t *got, bool done)
 {
@@ -174,7 +174,7 @@ check_read(const struct ctx *c, const struct leat_channel *ch, const uint32_t *g
 	for (n = 0; n < PRESENT; n++) {
 		assert_true(got[n] <= 1);
 		missing += got[n] == 0;
-		/* It asked for three. */
+		/* The child asked for three frames. */
 		if (n >= 3)
 			assert_int_equal(got[n], 1);
 	}
@@ -199,7 +199,10 @@ check_wait(const struct ctx *c, const struct leat_channel *ch, const uint32_t *g
 	assert_int_equal(got[SLOW], 1);
 }
 
-/* The oldest one went, for the child's, or nothing happened; never both there and not there. */
+/*
+ * Either the oldest frame was overwritten for the child's, or nothing happened. No frame is both
+ * delivered and counted as overwritten.
+ */
 static void
 check_oldest(const struct ctx *c, const struct leat_channel *ch, const uint32_t *got, bool done)
 {
@@ -208,7 +211,7 @@ check_oldest(const struct ctx *c, const struct leat_channel *ch, const uint32_t 
 
 	for (n = 0; n < c->sc->present; n++) {
 		assert_true(got[n] <= 1);
-		/* From the oldest on. */
+		/* Frames were overwritten from the oldest on. */
 		if (got[n] == 0)
 			assert_int_equal(gone++, n);
 	}
@@ -224,7 +227,10 @@ check_oldest(const struct ctx *c, const struct leat_channel *ch, const uint32_t 
 
 const struct scenario kill_scenarios[] = {
 	{ "send", { .size = SIZE }, { 0 }, PRESENT, 0, false, act_send, check_send },
-	/* The buffer's end is near: a link comes first. 12 frames of 4 granules, 10 of them read. */
+	/*
+	 * The buffer's end is near, so that a link comes before the frame. 12 frames of 4 granules,
+	 * 10 of them read.
+	 */
 	{ "send with link",
 	  { .size = SIZE, .start = SIZE - 64 },
 	  { 0 },
@@ -241,7 +247,7 @@ const struct scenario kill_scenarios[] = {
 	  false,
 	  act_send,
 	  check_send },
-	/* Full but for what was read: free is moved on. */
+	/* Full except for what was read: the send moves `free` on. */
 	{ "send with reclaim", { .size = SIZE }, { 0 }, 15, 4, false, act_send, check_send },
 	{ "burst", { .size = SIZE }, { 0 }, PRESENT, 0, false, act_burst, check_burst },
 	{ "abort", { .size = SIZE }, { 0 }, PRESENT, 0, false, act_abort, check_none },
@@ -264,7 +270,7 @@ const struct scenario kill_scenarios[] = {
 	  act_send,
 	  check_oldest },
 	{ "recover", { .size = SIZE }, { 0 }, PRESENT, 0, true, act_recover, check_none },
-	/* 14 frames, and the dead writer's: no more have room. */
+	/* 14 frames and the dead writer's reservation: no other frame has room. */
 	{ "recover two on a full ring",
 	  { .size = SIZE },
 	  { 0 },

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* One thread: what each call does, each policy, and the known ways for such a channel to fail. */
+/*
+ * One thread: what each call does, each policy, and the known ways in which a shared ring can fail.
+ */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +15,7 @@
 
 #define SMALL 4096
 #define LEN 240 /* 256 bytes with its header */
-#define FIT 15	/* frames of LEN in SMALL: one granule stays free */
+#define FIT 15	/* frames of LEN for which SMALL has room: one granule stays free */
 
 static void
 fill_up(struct leat_channel *ch, uint32_t frames)
@@ -40,7 +42,7 @@ lengths_out_of_range(void **state)
 	assert_int_equal(leat_channel_send(ch, 0, 0, data, 1), -EINVAL);
 	assert_int_equal(leat_channel_send(ch, 1, 0, data, leat_channel_max(ch) + 1), -EMSGSIZE);
 	assert_int_equal(leat_channel_send(ch, 1, 0, data, UINT32_MAX), -EMSGSIZE);
-	/* Wherever it begins, the longest one has room in an empty channel. */
+	/* An empty channel has room for the longest frame, wherever the frame begins. */
 	for (unsigned int i = 0; i < 200; i++) {
 		uint32_t len = leat_channel_max(ch) - i % 3 * 64, n;
 
@@ -53,7 +55,7 @@ lengths_out_of_range(void **state)
 	shared_free(&s);
 }
 
-/* Each position of a lap, near 2^64 and across it, and the laps' bits going round. */
+/* Each position of a lap, near 2^64 and across it, with the lap bits wrapping. */
 static void
 positions_near_2_64(void **state)
 {
@@ -125,7 +127,7 @@ full_without_reader(void **state)
 	}
 }
 
-/* A process that takes frames, or reserves one, and dies. */
+/* Frames, or a reservation, of a process that dies. */
 static void
 die_with(const struct shared *s, unsigned int take, uint32_t reserve)
 {
@@ -167,7 +169,10 @@ full_with_dead_reader(void **state)
 			ch = shared_attach(&s, &opts);
 			fill_up(ch, FIT);
 			die_with(&s, 4, 0);
-			/* With DROP its room is had by trying, else the oldest must be read again first. */
+			/*
+			 * With DROP a writer frees the dead reader's room by trying again; with
+			 * REDELIVER the oldest frame must be read again first.
+			 */
 			for (i = 0, ret = -1; i < 200 && ret != 0; i++) {
 				if (conf.on_death == LEAT_CHANNEL_REDELIVER && i == 100) {
 					assert_int_equal(recv_number(ch, &n), 0);
@@ -186,7 +191,10 @@ full_with_dead_reader(void **state)
 	}
 }
 
-/* The mark of the granule is that of an older, larger frame, or of none: the reservation is of this lap. */
+/*
+ * The granule holds the mark of an older, larger frame, or of none: recovery must see that the
+ * reservation is of this lap.
+ */
 static void
 recovery_is_not_fooled_by_older_marks(void **state)
 {
@@ -198,7 +206,10 @@ recovery_is_not_fooled_by_older_marks(void **state)
 	(void)state;
 	shared_make(&s, &conf);
 	ch = shared_attach(&s, NULL);
-	/* Two laps of large frames, then small ones over their marks, inside and at their begin. */
+	/*
+	 * Two laps of large frames, then small ones over their marks: inside those frames and at
+	 * their begin.
+	 */
 	for (i = 0; i < 8; i++) {
 		assert_int_equal(send_number(ch, i, 1000), 0);
 		assert_int_equal(recv_number(ch, &n), 0);
@@ -216,7 +227,7 @@ recovery_is_not_fooled_by_older_marks(void **state)
 	shared_free(&s);
 }
 
-/* The reader that polls finds the dead writer by itself. */
+/* A reader that polls finds the dead writer by itself. */
 static void
 dead_writer_holds_nobody_up(void **state)
 {
@@ -234,7 +245,7 @@ dead_writer_holds_nobody_up(void **state)
 		;
 	assert_in_range(i, 2, 99);
 	assert_int_equal(n, 1);
-	/* And the one that sleeps. */
+	/* So does a reader that sleeps. */
 	die_with(&s, 0, LEN);
 	assert_int_equal(send_number(ch, 2, LEN), 0);
 	assert_int_equal(leat_channel_wait(ch, LEAT_CHANNEL_FOREVER), 0);
@@ -244,7 +255,7 @@ dead_writer_holds_nobody_up(void **state)
 	shared_free(&s);
 }
 
-/* A writer that stands still is not dead: what it reserved stays its own. */
+/* A writer that stands still is not dead: its reservation stays its own. */
 static void
 a_stalled_writer_is_not_dead(void **state)
 {
@@ -271,7 +282,7 @@ a_stalled_writer_is_not_dead(void **state)
 	shared_free(&s);
 }
 
-/* Another process, long gone, had the pid of one that lives. */
+/* The pid of a living participant was the pid of another process, long dead. */
 static void
 a_pid_used_again(void **state)
 {
@@ -294,8 +305,8 @@ a_pid_used_again(void **state)
 }
 
 /*
- * A thread that stood still just before its compare-and-swap, while the positions went round: the values that
- * it had seen are gone for good.
+ * A thread that stands still just before its compare-and-swap while the positions go round: the
+ * mark and the position that it read never come again.
  */
 static void
 compare_and_swap_a_lap_later(void **state)
@@ -311,7 +322,10 @@ compare_and_swap_a_lap_later(void **state)
 	ch = shared_attach(&s, NULL);
 	for (lap = 0; lap < 5; lap++) {
 		w = ch->block->write;
-		/* A writer about to reserve, a reader about to claim. */
+		/*
+		 * The mark that a writer about to reserve reads, and the one that a reader about to
+		 * claim reads.
+		 */
 		seen[0] = *chan_mark(ch, w);
 		assert_int_equal(send_number(ch, 0, LEN), 0);
 		seen[1] = *chan_mark(ch, w);
@@ -321,7 +335,7 @@ compare_and_swap_a_lap_later(void **state)
 				want = seen[i];
 				assert_false(
 					atomic_compare_exchange_strong(chan_mark(ch, w), &want, 0));
-				/* Nor is a position what it was. */
+				/* The write position never comes again, either. */
 				want = w;
 				assert_false(atomic_compare_exchange_strong(&ch->block->write,
 									    &want, 0));
@@ -354,14 +368,14 @@ attach_to_a_live_channel(void **state)
 	assert_true(before.write == after.write && before.read == after.read &&
 		    before.free == after.free);
 	assert_int_equal(after.participants, 2);
-	/* Each frame once, in turn. */
+	/* Each frame is delivered once, in turn. */
 	for (i = 1; i < 8; i++) {
 		assert_int_equal(recv_number(i % 2 ? more : ch, &n), 0);
 		assert_int_equal(n, i);
 	}
 	assert_int_equal(recv_number(more, &n), -EAGAIN);
 	assert_int_equal(recv_number(ch, &n), -EAGAIN);
-	/* As many as there may be; those of the dead are free again. */
+	/* No more participants than the block has slots for; slots of the dead are free again. */
 	die_with(&s, 0, LEN);
 	{
 		struct leat_channel *third = shared_attach(&s, NULL);
@@ -438,7 +452,10 @@ refuse_odd(void *arg, const struct leat_channel_frame *frame)
 	return frame->type % 2 == 0 ? -5 : 0;
 }
 
-/* The frame is given back, and so are those behind it; who refuses it each time sees it four times. */
+/*
+ * The frame that the callback refuses is given back, with those behind it. A frame that is refused
+ * each time is delivered LEAT_CHANNEL_DELIVERIES times.
+ */
 static void
 a_callback_that_fails(void **state)
 {
@@ -487,7 +504,7 @@ an_orderly_end(void **state)
 	assert_int_equal(leat_channel_wait_room(ch, LEN, 0), -ESHUTDOWN);
 	assert_int_equal(recv_number(ch, &n), 0);
 	assert_int_equal(recv_number(ch, &n), 0);
-	/* Reserved before the end: it is delivered. */
+	/* A frame reserved before the end is delivered. */
 	assert_int_equal(recv_number(ch, &n), -EAGAIN);
 	frame_fill(data, LEN, 2);
 	assert_int_equal(leat_channel_commit(late), 0);
@@ -575,7 +592,10 @@ by_name_and_by_socket(void **state)
 	uint32_t n;
 
 	(void)state;
-	/* Others may see the same /dev/shm, and not the same pids. */
+	/*
+	 * Processes with other pid namespaces may share /dev/shm, so the pid alone is no unique
+	 * name.
+	 */
 	snprintf(name, sizeof(name), "/leat-test-%d-%llu", (int)getpid(),
 		 (unsigned long long)test_now_ns());
 	assert_null(leat_channel_create(name, &conf, NULL));

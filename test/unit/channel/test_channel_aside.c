@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Frames whose writer stands still between reserving and committing: readers go past them, and lose none. */
+/*
+ * Frames whose writer stands still between reserving and committing: readers go past them, and lose
+ * none.
+ */
 
 #include <stdatomic.h>
 #include <sys/wait.h>
@@ -11,7 +14,7 @@
 
 #define SMALL 4096
 #define LEN 100
-#define PATIENCE (8 * CHAN_LOOKS) /* each of several in a row is looked at so often */
+#define PATIENCE (8 * CHAN_LOOKS) /* looks enough to set aside several reservations in a row */
 
 struct trio {
 	struct shared s;
@@ -29,7 +32,7 @@ trio_make(struct trio *t)
 	t->reader = shared_attach(&t->s, NULL);
 }
 
-/* All is read, and all granules are free again. */
+/* Close a channel of which all frames are read and all granules are free again. */
 static void
 trio_free(struct trio *t)
 {
@@ -58,7 +61,7 @@ reserve_number(struct leat_channel *ch, uint32_t n)
 	frame_fill(p, LEN, n);
 }
 
-/* As recv_number(), for who polls. */
+/* As recv_number(), for a reader that polls. */
 static int
 recv_polling(struct leat_channel *ch, uint32_t *n)
 {
@@ -97,7 +100,7 @@ a_slow_writer_holds_nobody_up(void **state)
 	(void)state;
 	trio_make(&t);
 	reserve_number(t.slow, 0);
-	/* Nothing behind it: it is not set aside, however often it is looked at. */
+	/* A reservation with nothing behind it is not set aside, however often a reader looks. */
 	for (n = 0; n < 20; n++)
 		expect_none(t.reader);
 	assert_true(t.reader->block->read == 0);
@@ -114,7 +117,7 @@ a_slow_writer_holds_nobody_up(void **state)
 	trio_free(&t);
 }
 
-/* Several in a row, of which the one in the middle is committed first. */
+/* Several reservations in a row; the one in the middle is committed first. */
 static void
 several_slow_writers(void **state)
 {
@@ -147,7 +150,10 @@ several_slow_writers(void **state)
 	trio_free(&t);
 }
 
-/* What waits sets aside before it sleeps: it was woken for the frame behind, and will not be again. */
+/*
+ * A waiting reader sets the reservation aside before it sleeps: it was woken for the frame behind,
+ * and no other wake-up will come.
+ */
 static void
 who_waits_goes_past_it(void **state)
 {
@@ -177,7 +183,10 @@ who_waits_goes_past_it(void **state)
 	}
 }
 
-/* A is set aside, then committed, then B of the same writer: whoever looks finds A first, also in one burst. */
+/*
+ * A is set aside, then committed, then B of the same writer is sent: every reader gets A first,
+ * also in one burst.
+ */
 static void
 one_writers_order_holds(void **state)
 {
@@ -195,7 +204,7 @@ one_writers_order_holds(void **state)
 	assert_int_equal(send_number(t.writer, 2, LEN), 0);
 	assert_int_equal(leat_channel_commit(t.slow), 0);
 	assert_int_equal(send_number(t.slow, 11, LEN), 0);
-	/* Of the reader that did not set it aside, several at once. */
+	/* A burst of the reader that did not set A aside. */
 	assert_int_equal(leat_channel_peek(t.reader, f, 3), 1);
 	assert_true(frame_whole(f[0].data, f[0].len, &n));
 	assert_int_equal(n, 10);
@@ -208,7 +217,7 @@ one_writers_order_holds(void **state)
 	trio_free(&t);
 }
 
-/* What was reserved before the END is delivered, or known to be none, before anyone is told of it. */
+/* What was reserved before the END is delivered or aborted before any reader is told of the end. */
 static void
 the_end_waits_for_it(void **state)
 {
@@ -250,7 +259,10 @@ the_end_waits_for_it(void **state)
 	} while (!commit);
 }
 
-/* Whoever sleeps at the END, or for room, is woken by the commit, the abort, or the close of its writer. */
+/*
+ * A participant that sleeps at the END, or for room, is woken by the commit, the abort, or the
+ * close of the reservation's writer.
+ */
 static void
 its_end_wakes_who_sleeps(void **state)
 {
@@ -298,7 +310,10 @@ its_end_wakes_who_sleeps(void **state)
 	}
 }
 
-/* A burst comes whole and in order; one that is aborted not at all; neither holds up who writes for ever. */
+/*
+ * A burst that is set aside is delivered whole and in order; an aborted one not at all. A writer
+ * that never commits does not hold up the readers.
+ */
 static void
 bursts_and_aborts(void **state)
 {
@@ -308,7 +323,7 @@ bursts_and_aborts(void **state)
 	(void)state;
 	trio_make(&t);
 	reserve_number(t.slow, 0);
-	/* It keeps its room until it is through: the others can fill what is left. */
+	/* The reservation keeps its room until it ends: other writers can fill the rest. */
 	for (n = 1; send_number(t.writer, n, LEN) == 0; n++)
 		expect(t.reader, n);
 	assert_int_equal(send_number(t.writer, n, LEN), -EAGAIN);
@@ -316,7 +331,10 @@ bursts_and_aborts(void **state)
 	assert_int_equal(send_number(t.writer, n, LEN), 0);
 	expect(t.reader, n);
 	expect_none(t.reader);
-	/* Who drops the oldest drops nothing, when that would make no room. */
+	/*
+	 * A writer that overwrites the oldest frame overwrites nothing when that would make no
+	 * room.
+	 */
 	{
 		const struct leat_channel_opts opts = { .full = LEAT_CHANNEL_FULL_DROP_OLDEST };
 		struct leat_channel *drop = shared_attach(&t.s, &opts);
@@ -328,7 +346,7 @@ bursts_and_aborts(void **state)
 			;
 		assert_int_equal(count_of(drop, LEAT_CHANNEL_OVERWRITTEN), 0);
 		assert_int_equal(leat_channel_commit(t.slow), 0);
-		/* Now it is the oldest. */
+		/* The committed frame is the oldest now. */
 		assert_int_equal(send_number(drop, n, LEN), 0);
 		assert_int_equal(count_of(drop, LEAT_CHANNEL_OVERWRITTEN), 1);
 		while (n-- > 2) {
@@ -364,11 +382,11 @@ its_writer_dies(void **state)
 	assert_int_equal(waitpid(pid, &st, 0), pid);
 	assert_int_equal(st, 0);
 	assert_int_equal(send_number(t.writer, 1, LEN), 0);
-	/* At once: nobody has asked yet whether it lives. */
+	/* Set aside at once: no participant has checked yet whether the writer is alive. */
 	assert_int_equal(chan_ready(t.reader, true), 1);
 	assert_int_equal(mark_state(*chan_mark(t.reader, 0)), CHAN_ASIDE);
 	expect(t.reader, 1);
-	/* Who has no room finds it. */
+	/* A writer without room finds that the participant is dead. */
 	for (n = 2; n < SMALL / 64; n++) {
 		unsigned int i;
 
@@ -380,7 +398,10 @@ its_writer_dies(void **state)
 	trio_free(&t);
 }
 
-/* The mark of its reservation was overwritten: its writer is told, and the frame is not published. */
+/*
+ * The mark of the reservation was overwritten: its writer gets an error, and the frame is not
+ * published.
+ */
 static void
 a_mark_that_lies(void **state)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * How long calls take, by a clock that goes on when they sleep and at no other time: what happens
- * meanwhile is done at its time.
+ * How long calls take, by a clock that advances only while they sleep. Other participants act at
+ * given times of that clock.
  */
 
 #include "channel_pvt.h"
@@ -12,10 +12,10 @@
 #define MS UINT64_C(1000000)
 
 static uint64_t now_ns = UINT64_C(1000000000);
-/* Called when time has gone on. */
+/* Called after the clock has advanced. */
 static void (*meanwhile)(void);
 
-/* The library's, in place of libc's. */
+/* Take the place of libc's functions, for the library. */
 /* NOLINTBEGIN(readability-inconsistent-declaration-parameter-name) */
 int
 clock_gettime(clockid_t clock, struct timespec *ts)
@@ -78,7 +78,7 @@ free_writer(struct shared *s, struct leat_channel *ch)
 	shared_free(s);
 }
 
-/* Room for one comes every 60 ms; 100 ms are for all of them, 1 s too. */
+/* Room for a frame appears every 60 ms; the time limit, 100 ms or 1 s, is for the whole burst. */
 static void
 a_burst_waits_no_longer_than_one_frame(void **state)
 {
@@ -96,7 +96,7 @@ a_burst_waits_no_longer_than_one_frame(void **state)
 	(void)state;
 	for (k = 0; k < sizeof(waits) / sizeof(waits[0]); k++) {
 		ch = make_writer(&s, 0, waits[k].full_ns);
-		/* Three of 1 KiB: another one does not fit, since a granule stays free. */
+		/* Three frames of 1 KiB: a fourth does not fit, since a granule stays free. */
 		for (i = 0; i < 3; i++)
 			assert_int_equal(send_number(reader.ch, i, 1000), 0);
 		frame_fill(data, sizeof(data), 9);
@@ -114,7 +114,7 @@ a_burst_waits_no_longer_than_one_frame(void **state)
 	}
 }
 
-/* First there is room up to the end of the buffer alone, which is not what the frame takes. */
+/* The first room to appear is at the end of the buffer alone, too short for the frame. */
 static void
 a_send_waits_no_longer_than_it_may(void **state)
 {
@@ -127,7 +127,10 @@ a_send_waits_no_longer_than_it_may(void **state)
 
 	(void)state;
 	for (k = 0; k < 2; k++) {
-		/* The last 512 bytes of the buffer are next; 7 frames of 512 are behind. */
+		/*
+		 * The next frame begins in the last 512 bytes of the buffer; 7 frames of 512 bytes
+		 * lie before.
+		 */
 		ch = make_writer(&s, 0, k == 0 ? 100 * MS : 200 * MS);
 		for (i = 0; i < 7; i++)
 			assert_int_equal(send_number(reader.ch, i, 496), 0);

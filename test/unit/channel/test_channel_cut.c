@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The file of a named channel is cut off, by another process as it were, at each moment of its use:
- * -EPROTO.
+ * The file of a named channel is truncated, as by another process, at each moment of its use: calls
+ * return -EPROTO.
  */
 
 #include <fcntl.h>
@@ -24,7 +24,7 @@ static const struct leat_channel_opts opts = { .check_ms = 1 };
 struct cut {
 	char name[64];
 	int fd;
-	struct leat_channel *ch, *joined, *other; /* other: of its own mapping */
+	struct leat_channel *ch, *joined, *other; /* other: with a mapping of its own */
 };
 
 static void
@@ -56,7 +56,7 @@ unmake(struct cut *c)
 	close(c->fd);
 }
 
-/* All that is left of it. */
+/* Sizes to which the file is truncated. */
 static const off_t sizes[] = { 0, 1, 4096 };
 
 static void
@@ -66,7 +66,7 @@ check_broken(struct cut *c, struct leat_channel *ch)
 	uint8_t data[LEN];
 
 	(void)c;
-	/* The rest of a page that is not all gone is zeros: that is seen when it is looked for. */
+	/* The rest of a page that is still partly in the file reads as zeros: recover sees that. */
 	assert_int_equal(leat_channel_recover(ch), -EPROTO);
 	assert_int_equal(leat_channel_peek(ch, &f, 1), -EPROTO);
 	assert_int_equal(leat_channel_recv(ch, data, LEN, NULL, NULL), -EPROTO);
@@ -89,7 +89,7 @@ under_a_reader(void **state)
 	(void)state;
 	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		make(&c);
-		/* Before it takes one, and while it has some. */
+		/* Truncated before the reader peeks, and while it holds frames. */
 		assert_int_equal(leat_channel_peek(c.ch, f, 4), 4);
 		assert_int_equal(ftruncate(c.fd, sizes[i]), 0);
 		ret = leat_channel_recv(c.other, data, LEN, NULL, NULL);
@@ -159,7 +159,8 @@ under_waiters(void **state)
 		for (k = 0; k < 2; k++) {
 			w[k] = (struct waiter){ .ch = k ? c.joined : c.other, .room = k == 1 };
 			/*
-			 * The one finds none, the other no room: all is read, and then it is full.
+			 * The first thread finds no frame, the second no room: the channel is
+			 * emptied, then filled.
 			 */
 			if (k == 0) {
 				while (recv_number(c.ch, &n) == 0)
@@ -197,7 +198,7 @@ under_one_that_looks_on(void **state)
 	assert_int_equal(leat_channel_inspect_name(c.name, &info), -EPROTO);
 	assert_null(leat_channel_open(c.name, NULL));
 	assert_int_equal(errno, EPROTO);
-	/* Cut off, and grown again: zeros. */
+	/* Truncated, then grown again: the contents are zeros. */
 	assert_int_equal(ftruncate(c.fd, 0), 0);
 	assert_int_equal(ftruncate(c.fd, 1 << 20), 0);
 	assert_int_equal(leat_channel_recover(c.ch), -EPROTO);
@@ -216,7 +217,7 @@ on_former(int sig)
 	siglongjmp(back, sig);
 }
 
-/* A page of a file that is no channel's, and is gone. */
+/* @return a page of another file that was truncated to nothing */
 static volatile char *
 cut_page(void)
 {
@@ -231,7 +232,10 @@ cut_page(void)
 	return p;
 }
 
-/* First of all: the handler that is there before the first channel gets what is not ours. */
+/*
+ * Must be the first test: a handler installed before the first channel gets the signals that are
+ * not for a channel's mapping.
+ */
 static void
 other_signals_pass(void **state)
 {
@@ -253,7 +257,7 @@ other_signals_pass(void **state)
 		(void)raise(SIGBUS);
 	assert_int_equal(caught, 3);
 	unmake(&c);
-	/* Without one, it is death, as ever. */
+	/* Without such a handler the signal kills the process, as ever. */
 	pid = fork();
 	if (pid == 0) {
 		(void)signal(SIGBUS, SIG_DFL);
@@ -276,8 +280,8 @@ on_later(int sig, siginfo_t *info, void *context)
 }
 
 /*
- * A handler that was installed after ours calls it, and ours was put before it again: neither goes
- * round for ever.
+ * A handler installed after the library's calls it in turn, and the library's is installed before
+ * the later one again: neither calls itself without end.
  */
 static void
 a_later_handler_may_call_ours(void **state)
@@ -300,7 +304,10 @@ a_later_handler_may_call_ours(void **state)
 	assert_int_equal(ftruncate(d.fd, 0), 0);
 	check_broken(&d, d.ch);
 	assert_int_equal(caught, 1);
-	/* To ours, the later one, ours again, and to the one that was before both. */
+	/*
+	 * The signal passes the library's handler, the later one, the library's again, and the one
+	 * that was installed before both.
+	 */
 	for (k = 0; k < 3; k++) {
 		caught = 0;
 		if (sigsetjmp(back, 1) == 0)
@@ -311,7 +318,7 @@ a_later_handler_may_call_ours(void **state)
 	unmake(&d);
 }
 
-/* More mappings than a part of the table has, gone one after the other. */
+/* More mappings than a part of the table has places for, removed one after the other. */
 static void
 many_channels(void **state)
 {

@@ -2,8 +2,8 @@
 
 /*
  * Dead or alive: what a participant holds goes to others when it is dead, also by exec(), and never
- * before, wherever the looker stands: in another pid, time or mount namespace, with another's /proc
- * or none.
+ * before. This holds for an observer in another pid, time or mount namespace, and with another
+ * namespace's /proc or none.
  */
 
 #include <fcntl.h>
@@ -22,14 +22,14 @@
 #define NS_PER_S UINT64_C(1000000000)
 #define LIMIT_NS (20 * NS_PER_S)
 
-/* How a participant comes to the block. */
+/* How a participant attaches to the block. */
 enum by { BY_NAME, BY_FD, BY_MEMORY, BYS };
 
 struct block {
 	enum by by;
 	char name[64];
 	struct shared s;
-	struct leat_channel *ch; /* the test's own */
+	struct leat_channel *ch; /* the test's own participant */
 };
 
 static struct leat_channel *
@@ -69,11 +69,11 @@ block_free(struct block *b)
 		shared_free(&b->s);
 }
 
-/* A child with a frame in its hands, which waits. */
+/* A child that holds a frame, and waits. */
 struct holder {
 	pid_t pid;
-	int go[2];  /* it goes on when this is closed */
-	int end[2]; /* at its end, or its exec(), this is closed */
+	int go[2];  /* the child goes on when the test closes this pipe */
+	int end[2]; /* closed by the child's end, or by its exec() */
 };
 
 enum then { THEN_END, THEN_EXEC };
@@ -93,7 +93,7 @@ fork_child(void)
 	pid_t test = getpid(), pid = fork();
 
 	assert_true(pid >= 0);
-	/* Not longer than the test, however that ends. */
+	/* The child must not live longer than the test, however the test ends. */
 	if (pid == 0 && (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != test))
 		_exit(1);
 	return pid;
@@ -151,7 +151,7 @@ holder_kill(struct holder *h)
 	assert_int_equal(waitpid(h->pid, &st, 0), h->pid);
 }
 
-/* The kernel may be a moment behind what it told of the process's end. */
+/* Recover one dead participant. The kernel may release its locks a moment after waitpid(). */
 static int
 recover_one(struct leat_channel *ch)
 {
@@ -165,7 +165,7 @@ recover_one(struct leat_channel *ch)
 
 /* ---- exec() ---- */
 
-/* What it peeked comes back, in its order, though the process goes on as another program. */
+/* Frames that a process peeked come back, in order, when it calls exec() and lives on. */
 static void
 exec_gives_back(enum by by, unsigned int frames)
 {
@@ -208,7 +208,9 @@ exec_with_a_burst_in_hand(void **state)
 	exec_gives_back(BY_FD, 20);
 }
 
-/* The same process, as the next program, comes to the channel again: it finds what it had. */
+/*
+ * The next program of the same process attaches again, and receives the frames that it had peeked.
+ */
 static void
 exec_and_attach_again(void **state)
 {
@@ -238,7 +240,7 @@ exec_and_attach_again(void **state)
 	block_free(&b);
 }
 
-/* What the program of exec_and_attach_again() does. */
+/* The program that exec_and_attach_again() starts. */
 static int
 read_five(const char *name)
 {
@@ -256,8 +258,8 @@ read_five(const char *name)
 /* ---- fork() ---- */
 
 /*
- * A child, which has all descriptors of its parent, lives on: that keeps nothing of the parent
- * alive.
+ * A child that inherited all descriptors of its parent lives on: that does not keep the parent's
+ * participant alive.
  */
 static void
 a_child_keeps_no_parent_alive(void **state)
@@ -301,8 +303,8 @@ a_child_keeps_no_parent_alive(void **state)
 }
 
 /*
- * In the child of a fork the handle is not the participant: to close it there leaves the parent's
- * as it is.
+ * In the child of a fork the handle is not the participant: closing it there leaves the parent's as
+ * it is.
  */
 static void
 a_child_closes_nothing(void **state)
@@ -344,8 +346,8 @@ a_child_closes_nothing(void **state)
 /* ---- locks ---- */
 
 /*
- * A process that may only read the file can't keep a dead owner alive; one that may write it and
- * locks all keeps others out, no more.
+ * A process that may only read the file can't make a dead owner look alive. A process that may
+ * write it and locks all of it keeps others from attaching, no more.
  */
 static void
 locks_of_strangers(void **state)
@@ -363,7 +365,7 @@ locks_of_strangers(void **state)
 	holder_start(&h, &b, THEN_END, 1);
 	fd = shm_open(b.name, O_RDONLY | O_CLOEXEC, 0);
 	assert_true(fd >= 0);
-	/* All but the bytes of the participants that are there. */
+	/* All bytes except those of the participants that are attached. */
 	l.l_start = (off_t)(offsetof(struct chan_block, slots) + 2 * sizeof(struct chan_slot));
 	assert_int_equal(fcntl(fd, F_OFD_SETLK, &l), 0);
 	assert_int_equal(leat_channel_recover(b.ch), 0);
@@ -382,7 +384,7 @@ locks_of_strangers(void **state)
 	block_free(&b);
 }
 
-/* Each of a process's handles has its own lock, and they come and go in any order. */
+/* Each handle of a process has its own lock; handles come and go in any order. */
 static void
 handles_of_one_process(void **state)
 {
@@ -425,8 +427,8 @@ handles_of_one_process(void **state)
 }
 
 /*
- * The name is gone, or another channel's by now: a process that joins is a participant of the same
- * channel.
+ * The name is unlinked, or is that of another channel by now: a process that joins becomes a
+ * participant of the same channel.
  */
 static void
 join_without_its_name(void **state)
@@ -457,11 +459,11 @@ join_without_its_name(void **state)
 /* ---- namespaces ---- */
 
 enum where {
-	OTHER_TIME,	  /* time after boot is another */
-	OTHER_PID,	  /* another pid namespace, and the /proc of the one before */
-	OTHER_PROC,	  /* the same pid namespace, and another's /proc */
-	NO_PROC,	  /* nothing there at all */
-	OTHER_PID_AND_NO, /* both */
+	OTHER_TIME,	  /* another offset of the time since boot */
+	OTHER_PID,	  /* another pid namespace, with the previous namespace's /proc */
+	OTHER_PROC,	  /* the same pid namespace, with another namespace's /proc */
+	NO_PROC,	  /* nothing mounted at /proc */
+	OTHER_PID_AND_NO, /* another pid namespace and nothing at /proc */
 	WHERES,
 };
 
@@ -484,8 +486,8 @@ write_text(const char *path, const char *text)
 }
 
 /*
- * Number 1 of a pid namespace: mounts its /proc, and forks one that has the holder's pid there, if
- * it may choose.
+ * Run as init of a pid namespace: mount its /proc, and fork a process that has the holder's pid
+ * there, if the kernel lets us choose pids.
  */
 static void
 be_another_init(pid_t holder, int ready)
@@ -504,9 +506,10 @@ be_another_init(pid_t holder, int ready)
 }
 
 /*
- * A process goes there, or its next child is there. @return NULL, or what the kernel does not allow
+ * Move this process to the namespace, or, with another pid namespace, its next child.
+ * @return NULL, or what the kernel does not allow
  * @param init
- *   To be killed, if it is not 0.
+ *   Set to a process that the caller must kill, if not 0.
  */
 static const char *
 go_to(enum where where, pid_t holder, pid_t *init)
@@ -540,7 +543,7 @@ go_to(enum where where, pid_t holder, pid_t *init)
 
 #define SKIPPED 77
 
-/* In the looker: as long as the holder lives, its frame is its own, and then ours. */
+/* The observer: the frame is the holder's as long as the holder lives, and then the observer's. */
 static int
 look(const struct block *b, const struct holder *h, bool may_refuse, int ready)
 {
@@ -571,12 +574,12 @@ look(const struct block *b, const struct holder *h, bool may_refuse, int ready)
 	return 0;
 }
 
-/* In a process of its own. */
+/* Run in a process of its own. */
 static int
 go_and_look(const struct block *b, enum where where, const struct holder *h, pid_t holder,
 	    int ready)
 {
-	/* Where it can't be told we are not let in. A memfd can't be opened again without /proc. */
+	/* Where dead and alive can't be told apart, or a memfd reopened, attach is refused. */
 	bool may_refuse = b->by == BY_MEMORY || (b->by == BY_FD && where >= OTHER_PROC);
 	pid_t pid, init = 0;
 	const char *why;
@@ -602,7 +605,7 @@ go_and_look(const struct block *b, enum where where, const struct holder *h, pid
 	return pid > 0 && waitpid(pid, &st, 0) == pid && WIFEXITED(st) ? WEXITSTATUS(st) : 1;
 }
 
-/* @return the looker's value */
+/* @return the exit code of look() */
 static int
 look_from(enum by by, enum where where, const char **why)
 {
@@ -627,7 +630,7 @@ look_from(enum by by, enum where where, const char **why)
 		assert_true(read(ready[0], &words[1], sizeof(words) - 2) > 0);
 		*why = words;
 	}
-	/* The holder dies; then the looker looks again. */
+	/* The holder dies; then the observer looks again. */
 	holder_kill(&h);
 	holder_go(&h);
 	close(looker.go[0]);

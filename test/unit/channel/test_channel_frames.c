@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What consumers learn of frames: whether one was delivered before, how large it is, what became of
- * a burst.
+ * What consumers learn of frames: whether a frame was delivered before, how large it is, and which
+ * frames of a burst were sent.
  */
 
 #include "channel_pvt.h"
@@ -13,8 +13,8 @@
 static const uint64_t starts[] = { 0, -(uint64_t)SIZE, -UINT64_C(64) };
 #define STARTS (sizeof(starts) / sizeof(starts[0]))
 /*
- * Those from which a reader gets several at once: it gets none behind the buffer's end with those
- * before it.
+ * Starts from which a reader gets all frames of a burst at once. A burst that crosses the buffer's
+ * end is delivered in two parts.
  */
 #define IN_A_LAP (STARTS - 1)
 
@@ -35,7 +35,10 @@ unmake(struct shared *s, struct leat_channel *ch)
 	shared_free(s);
 }
 
-/* A reader dies with three frames: they say so, and those that it never had do not. */
+/*
+ * A reader dies with three frames: these are delivered as redelivered, frames that it never held
+ * are not.
+ */
 static void
 a_frame_of_a_dead_reader_is_marked(void **state)
 {
@@ -65,7 +68,7 @@ a_frame_of_a_dead_reader_is_marked(void **state)
 	}
 }
 
-/* Each time that it is given back counts; a frame that was set aside and committed late is new. */
+/* Each time a frame is given back counts; a frame that was set aside and committed late is new. */
 static void
 redelivered_counts_deliveries(void **state)
 {
@@ -133,8 +136,8 @@ too_small_a_buffer_learns_the_size(void **state)
 }
 
 /*
- * Room for some of them: those that fit are sent, whatever their places, the others dropped, or the
- * end is said.
+ * Room for some frames of a burst: those that fit are sent, wherever they are in the burst. The
+ * others are dropped, or the call fails.
  */
 static void
 a_burst_says_what_became_of_it(void **state)
@@ -164,7 +167,7 @@ a_burst_says_what_became_of_it(void **state)
 		assert_int_equal(done.dropped, 0);
 		assert_int_equal(done.sent, count_of(ch, LEAT_CHANNEL_SENT));
 		assert_true(done.sent >= 2 && done.sent < 8);
-		/* Behind the wrong one none is looked at; those before it are sent. */
+		/* Frames behind an invalid one are not looked at; those before it are sent. */
 		unmake(&s, ch);
 		ch = make(&s, i, LEAT_CHANNEL_FULL_FAIL);
 		f[2].type = 0;
@@ -179,7 +182,9 @@ a_burst_says_what_became_of_it(void **state)
 	}
 }
 
-/* Some are consumed, the others are still held, and come back if they are given back. */
+/*
+ * Some frames are consumed. The others are still held, and delivered again if they are given back.
+ */
 static void
 consuming_some(void **state)
 {
@@ -219,7 +224,10 @@ consuming_some(void **state)
 	}
 }
 
-/* A slot's counters are its owner's, from zero; the channel's are of all that ever took part. */
+/*
+ * A slot's counters are those of its present owner, from zero; the channel's counters are sums over
+ * all participants there ever were.
+ */
 static void
 counters_are_of_who_has_the_slot(void **state)
 {
@@ -231,7 +239,7 @@ counters_are_of_who_has_the_slot(void **state)
 
 	(void)state;
 	ch = make(&s, 0, LEAT_CHANNEL_FULL_FAIL);
-	/* Of a slot whose counters are about to wrap, too. */
+	/* The same in a slot whose counters are about to wrap. */
 	ch->block->slots[1].count[LEAT_CHANNEL_SENT] = UINT64_MAX - 2;
 	for (i = 0; i < 3; i++) {
 		other = shared_attach(&s, NULL);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Shared memory that lies: every word of it is overwritten, between calls and during them, with noise and with
- * values that look right. Calls return errors or frames within the block; they end, and stay inside: a page that
- * can't be touched lies on either side.
+ * Shared memory that lies: every word of the block is overwritten, between calls and during them,
+ * with noise and with plausible values. Calls must return, with errors or with frames within the
+ * block, and never touch memory outside: an inaccessible page lies on either side.
  */
 
 #include <pthread.h>
@@ -24,7 +24,7 @@ struct fenced {
 	size_t bytes, map;
 };
 
-/* The block's end is at the page behind it. */
+/* The block ends at the inaccessible page behind it. */
 static void
 fence(struct fenced *f, const struct leat_channel_conf *conf)
 {
@@ -63,7 +63,7 @@ lie_somewhere(const struct fenced *f, uint64_t *rnd)
 	_Atomic uint64_t *w = (_Atomic uint64_t *)f->mem;
 	size_t words = f->bytes / 8, at = test_random(rnd) % words;
 
-	/* Half of the time where it matters most. */
+	/* Overwrite the words that matter most half of the time. */
 	if (test_random(rnd) % 2 == 0)
 		at = CHAN_LINE / 8 * (test_random(rnd) % 6 + 1);
 	atomic_store_explicit(&w[at], lie(rnd, w[at]), memory_order_relaxed);
@@ -121,7 +121,10 @@ use(const struct fenced *f, struct leat_channel *ch, uint64_t *rnd)
 	}
 }
 
-/* Opened again and again, as it goes on: attach refuses what can't be, and what it lets in does no harm. */
+/*
+ * Attach again and again while another thread overwrites the block: attach refuses impossible
+ * values, and what it accepts does no harm.
+ */
 static void
 lies_between_calls(void **state)
 {

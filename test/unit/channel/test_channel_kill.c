@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Killed after every instruction: a child does one thing with the channel, step by step, and is dead after
- * k instructions, for each k from none to all of it. Then whoever is left must be able to go on: no frame is
- * torn, lost or delivered twice, and nothing stays reserved or in dead hands.
+ * Killed after every instruction: a child does one thing with the channel, step by step, and is
+ * killed after k instructions, for each k from none to all. Then the survivors must be able to go
+ * on: no frame is torn, lost or delivered twice, and nothing stays reserved or held by the dead.
  *
- * What the survivors see of a dead one is the memory it left and that its process is gone. So the child need not
- * be started anew for each k: after each step that changed the memory it is copied, in the copy the child's place is that of a
- * process that has ended, and the survivor works on the copy. At ten of the steps, and with the argument "all"
- * at each, it is killed in earnest, and a new one goes as far.
+ * Survivors see two things of a dead participant: the memory it left, and that its process does not
+ * exist. So the child need not be started anew for each k. After each step that changed the memory,
+ * the memory is copied, the child's slot in the copy is given the pid of a process that has ended,
+ * and the survivor works on the copy. At ten of the steps, and with the argument "all" at each, the
+ * child is really killed, and a new child is run as far.
  */
 
 #include <stdlib.h>
@@ -43,7 +44,10 @@ is_slow(const struct ctx *c)
 	return c->sc->with == SLOW_FIRST || c->sc->with == SLOW_LAST;
 }
 
-/* What the child, or the dead one, reserved is set aside, and a frame behind it is there; or was read. */
+/*
+ * Set aside what the child, or the dead writer, reserved, with a frame behind it that is committed,
+ * or also read.
+ */
 static void
 meddle(struct ctx *c)
 {
@@ -85,7 +89,7 @@ setup(struct ctx *c, bool file)
 	c->at = c->parent->block->write;
 }
 
-/* A participant that takes n frames, or reserves one, and stays. */
+/* Start a participant that takes n frames, or reserves one, and stays. */
 static pid_t
 start_victim(const struct ctx *c, unsigned int n)
 {
@@ -114,7 +118,7 @@ start_victim(const struct ctx *c, unsigned int n)
 	return pid;
 }
 
-/* Both are there before one dies. */
+/* Both must be attached before either dies. */
 static void
 make_two_dead(const struct ctx *c)
 {
@@ -125,7 +129,7 @@ make_two_dead(const struct ctx *c)
 	assert_int_equal(send_number(c->parent, BEHIND, LEN), -EAGAIN);
 }
 
-/* When the child is there: a participant that attaches puts in order what the dead left. */
+/* Call this when the child is attached: a participant that attaches recovers what the dead left. */
 static void
 setup_dead(struct ctx *c)
 {
@@ -138,7 +142,10 @@ setup_dead(struct ctx *c)
 	assert_int_equal(c->meddled, c->sc->with == MEDDLED && c->sc->dead);
 }
 
-/* The same on another channel, so that what is done once (symbols, stdio) is not stepped through. */
+/*
+ * Do the same on another channel first, so that what happens only once (symbols, stdio) is not
+ * stepped through.
+ */
 static void
 warm_up(const struct ctx *c)
 {
@@ -180,7 +187,7 @@ start_child(const struct ctx *c)
 	if (pid != 0)
 		return pid;
 	warm_up(c);
-	/* Its steps are long ones, and take no time. */
+	/* Steps take long, so that the child must not look for dead participants by time. */
 	opts.check_ms = 60000;
 	ch = shared_try(&c->s, &opts);
 	if (ch == NULL || !stepper_here(true))
@@ -191,7 +198,10 @@ start_child(const struct ctx *c)
 	_exit(0);
 }
 
-/* Reads all there is. @return what ended it */
+/*
+ * Read all frames.
+ * @return the errno that ended it
+ */
 static int
 drain(struct leat_channel *ch, unsigned int patience, uint32_t *got)
 {
@@ -211,7 +221,7 @@ drain(struct leat_channel *ch, unsigned int patience, uint32_t *got)
 	}
 }
 
-/* The slow writer, alive, comes to commit, in the memory that ch has. */
+/* Let the slow writer, which is alive, commit in the memory of ch. */
 static void
 commit_slow(const struct ctx *c, const struct leat_channel *ch)
 {
@@ -223,7 +233,7 @@ commit_slow(const struct ctx *c, const struct leat_channel *ch)
 	assert_int_equal(leat_channel_commit(&slow), 0);
 }
 
-/* The survivor goes on: the dead are put in order, everything can be read, the buffer is used twice over. */
+/* The survivor goes on: it recovers the dead, reads all frames, and goes round the buffer twice. */
 static void
 survive(const struct ctx *c, struct leat_channel *ch, unsigned int k)
 {
@@ -232,7 +242,7 @@ survive(const struct ctx *c, struct leat_channel *ch, unsigned int k)
 	bool ended;
 	int ret;
 
-	/* One that came after the death has done it by that. */
+	/* A survivor that attached after the death has already recovered them by that. */
 	assert_in_range(leat_channel_recover(ch), ch == c->parent ? 1 : 0, 3);
 	assert_int_equal(leat_channel_recover(ch), 0);
 	if (c->sc->with == SLOW_LAST)
@@ -273,14 +283,14 @@ start(struct ctx *c, bool file)
 static void
 stop(struct ctx *c)
 {
-	/* It was committed on its behalf. */
+	/* survive() committed on behalf of this participant. */
 	c->other->res_value = 0;
 	leat_channel_close(c->other);
 	leat_channel_close(c->parent);
 	shared_free(&c->s);
 }
 
-/* In earnest, and in a file: there it is the kernel that says that it is dead. */
+/* Really kill the child. The channel is in a file, where the kernel's locks show the death. */
 static void
 kill_after(struct ctx *c, unsigned int k)
 {
@@ -290,7 +300,7 @@ kill_after(struct ctx *c, unsigned int k)
 	for (i = 0; i < k; i++) {
 		if (c->sc->with == MEDDLED)
 			meddle(c);
-		/* The call took fewer instructions this time: it is killed behind it. */
+		/* The call took fewer instructions this time: the child is killed after it. */
 		if (!stepper_step(pid))
 			break;
 	}
@@ -312,9 +322,9 @@ go_round(struct leat_channel *ch)
 }
 
 /*
- * The child stands still after so many changes of the memory, while another participant puts all in
- * order, reads it and uses the buffer twice over if laps; then it goes on. @return whether there
- * were so many
+ * Stop the child after a number of changes of the memory, while another participant recovers, reads
+ * all and, if laps is set, goes round the buffer twice; then let the child go on.
+ * @return whether the child made so many changes
  */
 static bool
 stop_after(struct ctx *c, unsigned int changes, bool laps)
@@ -335,7 +345,7 @@ stop_after(struct ctx *c, unsigned int changes, bool laps)
 		memcpy(last.mem, c->s.mem, last.bytes);
 		seen++;
 	}
-	/* It may have given both slots back. */
+	/* The child may have freed both slots already. */
 	assert_in_range(leat_channel_recover(c->parent), 0, 2);
 	assert_int_equal(leat_channel_recover(c->parent), 0);
 	if (laps) {
@@ -357,7 +367,7 @@ stop_after(struct ctx *c, unsigned int changes, bool laps)
 	return !ended;
 }
 
-/* The same without a kill: on a copy, where each place of pid is that of a process that has ended. */
+/* The same without a kill: on a copy, in which each pid is that of a process that has ended. */
 static void
 dead_in_copy(const struct ctx *c, const struct shared *copy, pid_t pid, uint64_t dead,
 	     unsigned int k)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Blocks made to do harm, each in one place: positions and marks that can't be are said to be so,
- * at once, and what is there to be put in order costs as much as there is of it.
- * (test_channel_hostile.c has noise.)
+ * Blocks made to do harm, each in one place: impossible positions and marks are reported at once,
+ * and recovery costs no more than there is to recover. (test_channel_hostile.c uses noise.)
  */
 
 #include "channel_pvt.h"
@@ -15,8 +14,8 @@
 
 struct crafted {
 	const char *name;
-	uint32_t (*len)(uint32_t i, uint32_t n); /* of the mark in granule i, of n */
-	enum chan_state state;			 /* of all but the first */
+	uint32_t (*len)(uint32_t i, uint32_t n); /* length in the mark of granule i, of n */
+	enum chan_state state;			 /* of all marks but the first */
 };
 
 static uint32_t
@@ -31,7 +30,7 @@ one(uint32_t i, uint32_t n)
 	return i == 0 ? n : 1;
 }
 
-/* As many frames in frames as there can be that end together, behind them single ones. */
+/* As many nested frames as possible that end together, then frames of one granule. */
 static uint32_t
 half(uint32_t i, uint32_t n)
 {
@@ -46,7 +45,10 @@ static const struct crafted shapes[] = {
 	{ "reserved", one, CHAN_RESERVED },
 };
 
-/* All that is in the buffer is said to be in the hands of slot, which is dead. @return granules */
+/*
+ * Let the whole buffer be held by the dead participant of slot.
+ * @return granules
+ */
 static uint32_t
 craft(struct leat_channel *ch, const struct crafted *c, uint32_t slot)
 {
@@ -60,7 +62,7 @@ craft(struct leat_channel *ch, const struct crafted *c, uint32_t slot)
 	return n;
 }
 
-/* The slot of one that is dead, whose two frames are then no more. */
+/* @return the slot of a dead participant, whose two frames are then overwritten by the test */
 static uint32_t
 make_dead(const struct shared *s, struct leat_channel *ch)
 {
@@ -100,7 +102,7 @@ recover_crafted(uint64_t size, const struct crafted *c, bool read_all)
 		assert_true(ch->block->slots[slot].owner == 0);
 	if (read_all && ret == 1) {
 		ch->looked = 0;
-		/* The payload is nothing: each is dropped. */
+		/* The payload does not matter: each frame is dropped. */
 		while ((ret = leat_channel_peek(ch, &f, 1)) > 0)
 			assert_int_equal(leat_channel_consume(ch), 0);
 		assert_int_equal(ret, -EAGAIN);
@@ -123,7 +125,10 @@ recovery_looks_at_each_mark_a_few_times(void **state)
 	recover_crafted(UINT64_C(256) << 20, &shapes[0], false);
 }
 
-/* All places but one are of the dead, and each has a part: still one walk. */
+/*
+ * All slots but one are of dead participants, and each holds a part: recovery still walks the
+ * buffer once.
+ */
 static void
 many_dead_are_one_walk(void **state)
 {
@@ -140,7 +145,9 @@ many_dead_are_one_walk(void **state)
 	ch = shared_attach(&s, NULL);
 	assert_int_equal(pipe(ready), 0);
 	assert_int_equal(pipe(go), 0);
-	/* All are there before one dies: a participant that comes later would recover it. */
+	/*
+	 * All must be attached before one dies: a participant that attaches later would recover it.
+	 */
 	for (i = 0; i < 20; i++) {
 		pid[i] = fork();
 		assert_true(pid[i] >= 0);
@@ -173,7 +180,7 @@ many_dead_are_one_walk(void **state)
 	shared_free(&s);
 }
 
-/* What was claimed as one and does not end together is corrupt, not a walk without end. */
+/* A claim whose frames do not end together is reported as corrupt, and is not an endless walk. */
 static void
 frames_claimed_together_must_fit(void **state)
 {
@@ -201,7 +208,7 @@ frames_claimed_together_must_fit(void **state)
 	}
 }
 
-/* ---- positions and marks that can't be ---- */
+/* ---- impossible positions and marks ---- */
 
 struct lying {
 	struct shared s;
@@ -209,8 +216,8 @@ struct lying {
 };
 
 /*
- * Frames of which the first two were read, the third was given back, and others are there to be
- * read.
+ * A channel with frames of which the first two were read, the third was given back, and others wait
+ * to be read.
  */
 static void
 lying_make(struct lying *l, uint64_t start)
@@ -240,8 +247,8 @@ lying_free(struct lying *l)
 }
 
 /*
- * Reads all there is. Not one turn more than it takes: what can't be is said, and deadlines are
- * kept.
+ * Read all frames, in no more turns than that takes: impossible values are reported, and deadlines
+ * are kept.
  */
 static int
 read_out(struct leat_channel *ch)
@@ -315,8 +322,8 @@ a_bad_lap_is_said(void **state)
 
 	(void)state;
 	/*
-	 * Of the oldest mark, of that which was given back, and of the one at read: each bit of the
-	 * lap.
+	 * Flip each bit of the lap: of the oldest mark, of the mark that was given back, and of the
+	 * mark at the read position.
 	 */
 	for (bit = MARK_LEN_SHIFT + 6; bit < 64; bit += 5) {
 		for (k = 0; k < 9; k++) {
@@ -332,7 +339,7 @@ a_bad_lap_is_said(void **state)
 	}
 }
 
-/* A state that none has, and a read position that is none. */
+/* A mark's state that does not exist, and an impossible read position. */
 static void
 other_lies_are_said(void **state)
 {
@@ -355,7 +362,7 @@ other_lies_are_said(void **state)
 		assert_int_equal(read_out(l.reader), -EPROTO);
 		lying_free(&l);
 	}
-	/* A file that was cut off and grew again. */
+	/* A file that was truncated and grew again. */
 	lying_make(&l, 64);
 	memset(l.s.mem, 0, l.s.bytes);
 	assert_int_equal(read_out(l.reader), -EPROTO);

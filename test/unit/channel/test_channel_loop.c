@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Participants in event loops: which one is told of what, and that no one takes it from another. */
+/*
+ * Participants in event loops: which participant is notified of what, and that none takes another's
+ * notification.
+ */
 
 #include <poll.h>
 #include <pthread.h>
@@ -42,8 +45,8 @@ told(struct leat_channel *ch)
 }
 
 /*
- * Three are armed, one takes the frame: the others were told, too, stay so, and are told of the
- * next one.
+ * Three participants are armed, one takes the frame: the others were notified, stay notified, and
+ * are notified of the next frame.
  */
 static void
 each_is_told(void **state)
@@ -64,7 +67,10 @@ each_is_told(void **state)
 		for (i = 0; i < 3; i++)
 			assert_true(told(r[i]));
 		assert_int_equal(recv_number(r[round % 3], &n), 0);
-		/* Neither a wait of the one nor its next arming takes what the others were told. */
+		/*
+		 * Neither a wait of one participant nor its next arming takes the others'
+		 * notifications.
+		 */
 		assert_int_equal(leat_channel_wait(r[round % 3], 1000), -ETIMEDOUT);
 		assert_int_equal(leat_channel_arm(r[round % 3], FRAMES, 0), 0);
 		assert_false(told(r[round % 3]));
@@ -76,7 +82,7 @@ each_is_told(void **state)
 	leat_channel_close(ch);
 }
 
-/* Between arming and the poll, and before arming. */
+/* Frames that arrive between arming and the poll, and before arming. */
 static void
 nothing_is_missed(void **state)
 {
@@ -93,7 +99,7 @@ nothing_is_missed(void **state)
 	assert_int_equal(send_number(ch, 2, 8), 0);
 	assert_true(told(r));
 	assert_int_equal(recv_number(r, &n), 0);
-	/* A second frame, for which it was not armed: it says so when it arms. */
+	/* A second frame, for which the participant was not armed: arm reports it. */
 	assert_int_equal(send_number(ch, 3, 8), 0);
 	assert_int_equal(leat_channel_arm(r, FRAMES, 0), FRAMES);
 	assert_false(told(r));
@@ -102,8 +108,8 @@ nothing_is_missed(void **state)
 }
 
 /*
- * Armed after the other participant had what it was told of, and before: each learns of the end,
- * and once more.
+ * Armed before, or after, the other participant consumed what it was notified of: each is notified
+ * of the end, and arm says it, too.
  */
 static void
 the_end_is_told_to_all(void **state)
@@ -155,7 +161,7 @@ room_is_told(void **state)
 	assert_true(told(w));
 	assert_int_equal(leat_channel_arm(w, ROOM, 900), ROOM);
 	assert_int_equal(send_number(w, 4, 900), 0);
-	/* By another writer that throws the oldest away. */
+	/* Room from another writer, which overwrites the oldest frame. */
 	assert_int_equal(leat_channel_arm(w, ROOM, 8), 0);
 	d = leat_channel_join(ch, &drop);
 	assert_int_equal(send_number(d, 5, 8), 0);
@@ -186,7 +192,7 @@ what_is_refused(void **state)
 	assert_int_equal(leat_channel_set_eventfds(ch, NULL, PARTICIPANTS), -EBUSY);
 	leat_channel_close(ch);
 
-	/* In the caller's memory. */
+	/* A channel in the caller's memory. */
 	conf.notify = LEAT_CHANNEL_NOTIFY_EVENTFD;
 	shared_make(&s, &conf);
 	ch = shared_attach(&s, &opts);
@@ -273,7 +279,7 @@ loops_lose_no_wake_up(void **state)
 	for (n = 0; n < 20000; n++) {
 		assert_int_equal(send_number(w, n, 8 + n % 100), 0);
 		sum += n;
-		/* Now and then they have had all, and sleep. */
+		/* Now and then the loops have read all frames, and sleep. */
 		if (n % 16 == 0)
 			sched_yield();
 	}

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * When the dead are looked for: by the handle's own time, whatever it does meanwhile, and for each
- * cause that holds it up. By a clock that goes on as the test says, and while calls sleep.
+ * When participants look for the dead: by time of their own handle, whatever it does meanwhile, and
+ * for each cause that holds the handle up. The clock advances as the test says, and while calls
+ * sleep.
  */
 
 #include <signal.h>
@@ -14,7 +15,7 @@
 
 #define SIZE 4096
 #define LEN 240 /* 256 bytes with its header */
-#define FIT 15	/* of these */
+#define FIT 15	/* frames of LEN for which the channel has room */
 #define MS UINT64_C(1000000)
 #define S (1000 * MS)
 
@@ -40,7 +41,10 @@ int(nanosleep)(const struct timespec *ts, struct timespec *left)
 }
 /* NOLINTEND(readability-inconsistent-declaration-parameter-name) */
 
-/* Those that are going to die: each takes and reserves, and all are there before the first dies. */
+/*
+ * Participants that are going to die. Each takes and reserves frames; all are attached before the
+ * first dies.
+ */
 struct victim {
 	unsigned int take;
 	uint32_t reserve;
@@ -110,9 +114,9 @@ pair_free(struct pair *p)
 /* ---- by time ---- */
 
 /*
- * A reader has died with frame 0. Frames come all the time, every gap_ns, and each call of the
- * living one finds one. One that was busy until now may look at the clock after 8 calls for the
- * first time.
+ * A reader has died with frame 0. Frames arrive every gap_ns, and each call of the living reader
+ * finds one. A reader that was busy until now may look at the clock after 8 calls for the first
+ * time.
  */
 static uint64_t
 time_until_it_comes(uint64_t gap_ns, bool waits)
@@ -126,7 +130,10 @@ time_until_it_comes(uint64_t gap_ns, bool waits)
 	pair_make(&p, 0, &opts);
 	assert_int_equal(send_number(p.writer, 0, 8), 0);
 	victim_start(&p.s, &v);
-	/* Busy for a while before. As long as frame 0 is held there is room for 62. */
+	/*
+	 * The reader was busy for a while before. As long as frame 0 is held there is room for 62
+	 * frames.
+	 */
 	for (i = 1; i < 10; i++) {
 		assert_int_equal(send_number(p.writer, i, 8), 0);
 		assert_int_equal(recv_number(p.reader, &n), 0);
@@ -160,7 +167,7 @@ a_busy_reader_finds_it_in_time(void **state)
 	}
 }
 
-/* Waits that are shorter than check_ms add up, on an idle channel. */
+/* Waits shorter than check_ms add up, on an idle channel. */
 static void
 short_waits_add_up(void **state)
 {
@@ -182,7 +189,7 @@ short_waits_add_up(void **state)
 		died = now_ns;
 		for (k = 0, ret = -ETIMEDOUT; k < 100000 && ret == -ETIMEDOUT; k++) {
 			ret = leat_channel_wait(p.reader, waits[i]);
-			/* Or not at all, but time passes. */
+			/* Or it does not wait at all, while time passes. */
 			if (k % 3 == 0 && ret == -ETIMEDOUT) {
 				now_ns += waits[i];
 				ret = leat_channel_wait(p.reader, 0);
@@ -196,7 +203,7 @@ short_waits_add_up(void **state)
 	}
 }
 
-/* A writer for which there is always room, and that never waits, finds what a reader left. */
+/* A writer that always has room, and never waits, recovers what a dead reader left. */
 static void
 a_busy_writer_finds_it_in_time(void **state)
 {
@@ -255,7 +262,7 @@ the_clock_is_read_seldom(void **state)
 	pair_free(&p);
 }
 
-/* A participant that attaches puts in order what the dead left: it need not wait, nor ask. */
+/* A participant that attaches recovers the dead: it need not wait, nor call recover. */
 static void
 attach_recovers(void **state)
 {
@@ -283,9 +290,9 @@ attach_recovers(void **state)
 /* ---- by cause ---- */
 
 /*
- * A full ring: its oldest frame is a dead reader's, and behind all others is one that a dead writer
- * reserved, where read is. The living one peeks and sends in turn, by one handle, in this pattern.
- * Time stands still.
+ * A full ring: its oldest frame is held by a dead reader, and the last one, at the read position,
+ * is reserved by a dead writer. The living participant peeks and sends in turn, by one handle, in
+ * this pattern. Time stands still.
  */
 static void
 two_deaths(const char *pattern, uint64_t start, bool reader_first)
@@ -340,7 +347,7 @@ each_cause_counts_for_itself(void **state)
 	}
 }
 
-/* ---- the end ---- */
+/* ---- the end of the channel ---- */
 
 static void
 end_with_held(enum leat_channel_on_death on_death, unsigned int frames, bool gives_back)
@@ -359,13 +366,13 @@ end_with_held(enum leat_channel_on_death on_death, unsigned int frames, bool giv
 		assert_int_equal(send_number(ch, n, 8), 0);
 	assert_int_equal(leat_channel_peek(holder, f, frames), (int)frames);
 	assert_int_equal(leat_channel_terminate(ch), 0);
-	/* Not yet, however it asks. */
+	/* Not yet the end, whichever call asks. */
 	assert_int_equal(recv_number(ch, &n), -EAGAIN);
 	assert_int_equal(leat_channel_wait(ch, 0), -ETIMEDOUT);
 	assert_int_equal(leat_channel_wait(ch, 50 * MS), -ETIMEDOUT);
 	for (n = 0; n < 10000; n++)
 		assert_int_equal(leat_channel_peek(ch, f, 1), -EAGAIN);
-	/* The one that has it is not told that it must wait for itself. */
+	/* A reader that holds the last frame is not told to wait for itself. */
 	assert_int_equal(leat_channel_wait(holder, S), -ESHUTDOWN);
 	if (gives_back) {
 		assert_int_equal(leat_channel_give_back(holder), 0);
@@ -396,12 +403,15 @@ all_is_read_when_it_is(void **state)
 	}
 }
 
-/* It dies with what it had, after others were told to wait: they get it, and then all is read. */
+/*
+ * A participant dies with its frames after others were told to wait for it: they get these frames,
+ * and then all is read.
+ */
 static void
 its_frames_are_read_at_the_end(void **state)
 {
 	const struct leat_channel_opts opts = { .check_ms = 10, .wait = LEAT_CHANNEL_WAIT_SLEEP };
-	/* Those that are taken at once do not go round the buffer's end. */
+	/* Frames that are taken in one call do not cross the buffer's end. */
 	struct victim v[3] = { { .take = 2 }, { .take = 3 }, { .take = 1 } };
 	unsigned int i, got = 0;
 	struct pair p;
@@ -418,7 +428,7 @@ its_frames_are_read_at_the_end(void **state)
 	assert_int_equal(recv_number(p.reader, &n), -EAGAIN);
 	for (i = 0; i < 3; i++) {
 		victim_end(&v[i]);
-		/* There may be one: it may be that there is none. */
+		/* wait returns 0 when there may be a frame: there may be none. */
 		while ((ret = leat_channel_wait(p.reader, 30 * MS)) == 0)
 			got += recv_number(p.reader, &n) == 0;
 		assert_int_equal(ret, i < 2 ? -ETIMEDOUT : -ESHUTDOWN);
@@ -428,8 +438,8 @@ its_frames_are_read_at_the_end(void **state)
 }
 
 /*
- * No participant looks by time here: a reader that waits at the end is woken by the reader that is
- * through, in a call and in a loop.
+ * No participant looks for the dead by time here: a reader that waits at the end is woken by the
+ * reader that consumes the last frame, in a call and in a loop.
  */
 static void
 who_is_through_wakes_the_others(void **state)
@@ -454,7 +464,7 @@ who_is_through_wakes_the_others(void **state)
 		assert_int_equal(send_number(holder, 1, 8), 0);
 		assert_int_equal(send_number(holder, 2, 8), 0);
 		assert_int_equal(leat_channel_peek(holder, f, 2), 2);
-		/* It was armed before the end, and is armed again then. */
+		/* The loop was armed before the end, and arms again then. */
 		assert_int_equal(leat_channel_arm(loop, LEAT_CHANNEL_ARM_FRAMES, 0), 0);
 		assert_int_equal(leat_channel_terminate(holder), 0);
 		assert_int_equal(read(leat_channel_fd(loop), &n, sizeof(n)), sizeof(n));

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A thread that stands still, and goes on when the channel has gone round: a child does one thing with the channel
- * and is stopped before an instruction; meanwhile its parent sends and reads three laps of frames, or as many as
- * what the child has in its hands leaves room for; then the child goes through to its end. Nothing may be torn,
- * lost, or delivered twice, and nobody gets what was not committed.
+ * A thread that stands still, and goes on when the channel has gone round: a child does one thing
+ * with the channel and is stopped before an instruction. Meanwhile its parent sends and reads three
+ * laps of frames, or as many as the frames held by the child leave room for. Then the child
+ * finishes. No frame may be torn, lost, or delivered twice, and no reader gets an uncommitted
+ * frame.
  *
- * It is stopped before each locked instruction, with which things change hands, and before others: each if they are
- * few, else so many that it takes a moment, or with the argument "more" a minute. (test_channel_kill.c has those
- * that do not go on.)
+ * The child is stopped before each locked instruction, which passes frames between participants,
+ * and before others: before each if they are few, else before as many as fit into a moment, or with
+ * the argument "more" into a minute. (test_channel_kill.c has children that do not go on.)
  */
 
 #include <stdatomic.h>
@@ -24,7 +25,7 @@
 #define LAP (SIZE / 256)
 #define NUMBERS 4096
 #define CHILD 4000  /* number of the child's first frame */
-#define STOPS 50000 /* instructions that are looked at */
+#define STOPS 50000 /* limit of instructions that are examined */
 
 static bool more;
 
@@ -48,9 +49,9 @@ struct scenario {
 	const char *name;
 	struct leat_channel_opts opts; /* of the child */
 	uint32_t present;
-	bool dead; /* somebody died with a frame in each hand */
+	bool dead; /* a participant died with a peeked frame and a reserved one */
 	void (*act)(struct leat_channel *ch, struct notes *notes);
-	uint32_t sends; /* by the child */
+	uint32_t sends; /* number of frames that the child sends */
 };
 
 /* ---- what the child does ---- */
@@ -77,7 +78,7 @@ act_burst(struct leat_channel *ch, struct notes *notes)
 	notes->ret = leat_channel_send_burst(ch, f, 3);
 }
 
-/* What is read of a frame is looked at when it was peeked, as its reader would. */
+/* Check the contents while the frame is still peeked, as its reader would. */
 static void
 act_read(struct leat_channel *ch, struct notes *notes)
 {
@@ -128,7 +129,10 @@ static const struct scenario scenarios[] = {
 	  1 },
 	{ "a reader, and the positions go round", { 0 }, 3, false, act_read, 0 },
 	{ "a reader that gives back", { 0 }, 3, false, act_give_back, 0 },
-	/* Old headers lie where the next frame comes: who reads one before the mark has that. */
+	/*
+	 * Old headers lie where the next frame will be: a reader that reads a header before the
+	 * mark gets an old one.
+	 */
 	{ "a reader where nothing is yet: header before mark", { 0 }, 0, false, act_read, 0 },
 	{ "who recovers", { 0 }, 3, true, act_recover, 0 },
 	{ "who terminates", { 0 }, 3, false, act_terminate, 0 },
@@ -150,7 +154,7 @@ receive(struct ctx *c)
 static int
 send_next(struct ctx *c)
 {
-	/* Of another length each time, so that old headers are wrong ones. */
+	/* A different length each time, so that a stale header is a wrong one. */
 	int ret = send_number(c->parent, c->next, LEN - c->next % 50);
 
 	if (ret == 0)
@@ -158,7 +162,7 @@ send_next(struct ctx *c)
 	return ret;
 }
 
-/* It goes round, as long as there is room. */
+/* Go round the channel, as long as there is room. */
 static void
 go_round(struct ctx *c)
 {
@@ -172,7 +176,7 @@ go_round(struct ctx *c)
 	}
 }
 
-/* A channel that has gone round once, and a child that stands before what it does. */
+/* Start a child that stands before its act, on a channel that has gone round once. */
 static pid_t
 start(struct ctx *c)
 {
@@ -182,7 +186,7 @@ start(struct ctx *c)
 	uint32_t i;
 	pid_t pid;
 
-	/* Its steps are long ones, and take no time. */
+	/* Steps take long, so that the child must not look for dead participants by time. */
 	opts.check_ms = 60000;
 	shared_make(&c->s, &conf);
 	c->parent = shared_attach(&c->s, NULL);
@@ -208,13 +212,13 @@ start(struct ctx *c)
 		_exit(0);
 	}
 	stepper_await(pid);
-	/* A participant that attaches puts in order what the dead left: it was there before. */
+	/* A participant that attaches recovers the dead: the child was attached before. */
 	if (c->sc->dead)
 		shared_make_dead(&c->s, 1, LEN);
 	return pid;
 }
 
-/* Nothing is missing, nothing came twice, and the channel is in order. */
+/* No frame is missing or came twice, and the channel is in order. */
 static void
 check(struct ctx *c, unsigned int k)
 {
@@ -242,7 +246,10 @@ check(struct ctx *c, unsigned int k)
 	assert_true(info.ended || leat_channel_recover(c->parent) == 1);
 }
 
-/* A lock prefix, or xchg with memory, possibly behind a REX prefix. */
+/*
+ * @return whether the instruction has a lock prefix, or is xchg with memory, possibly behind a REX
+ * prefix
+ */
 static bool
 is_locked(pid_t pid)
 {
@@ -270,7 +277,7 @@ stop_before(struct ctx *c, unsigned int k)
 	bool there = true;
 	unsigned int i;
 
-	/* It may take fewer instructions this time. */
+	/* The child may take fewer instructions this time. */
 	for (i = 0; i < k && there; i++)
 		there = stepper_step(pid);
 	go_round(c);
@@ -309,7 +316,7 @@ goes_on_later(void **state)
 	stepper_kill(pid);
 	leat_channel_close(c.parent);
 	shared_free(&c.s);
-	/* Each costs as many steps as it is far. */
+	/* Each stop costs as many steps as it is far from the start. */
 	stride = 1 + (unsigned int)((uint64_t)k * k / (more ? 5000000 : 50000));
 	if (stride > k / 16 + 1)
 		stride = k / 16 + 1;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Three writers and three readers, processes, under load, killed at random, 400 times, or as often as the argument says.
+ * Three writers and three readers, processes under load, killed at random, 400 times or as often as
+ * the argument says.
  *
- * A writer takes the next number from memory of its own, so what must arrive is known but for one frame of
- * each that is killed. A reader marks each frame in a table between peek and consume, so a frame counts as
- * delivered when it was in a reader's hands; a reader that dies with frames marked, or not yet, in its hands
- * has them delivered again: then the marks are more than one, at most as many as were returned.
+ * A writer takes the next number from memory of its own, so the numbers that must arrive are known,
+ * but for one frame of each killed writer. A reader marks each frame in a table between peek and
+ * consume, so a frame counts as delivered when a reader held it. The frames of a reader that dies
+ * between peek and consume are delivered again, marked or not: such frames have several marks, at
+ * most as many as were returned.
  */
 
 #include <signal.h>
@@ -21,12 +23,14 @@
 #define WRITERS 3
 #define READERS 3
 #define SIZE 16384
-#define NUMBERS                                                                                    \
-	(1u                                                                                        \
-	 << 23) /* of one writer, that are written down; more are sent if the machine is slow to kill */
+/*
+ * Numbers of one writer for which the tables have room. More are sent, unmarked, if the machine is
+ * slow to kill.
+ */
+#define NUMBERS (1u << 23)
 
 struct notes {
-	atomic_uint next[WRITERS]; /* numbers below it may have been sent */
+	atomic_uint next[WRITERS]; /* numbers below this one may have been sent */
 	atomic_uint torn;
 	atomic_uint failed;
 	atomic_ullong read;
@@ -116,10 +120,13 @@ begin(unsigned int i)
 	assert_true(pid >= 0);
 	if (pid != 0)
 		return pid;
-	/* Not longer than the test, however that ends, nor if it has ended by now. */
+	/*
+	 * A child must not live longer than the test, however the test ends, nor start after the
+	 * test has ended.
+	 */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != test)
 		_exit(1);
-	/* So that who kills comes to it. */
+	/* So that the parent, which kills, gets the CPU. */
 	if (nice(15) < 0)
 		_exit(1);
 	if (i < WRITERS)
@@ -141,7 +148,10 @@ end(pid_t pid, bool by_kill)
 		assert_true(WIFEXITED(st));
 }
 
-/* Time passes by what is read, so that each kill meets a channel at work; twenty seconds are never. */
+/*
+ * Measure time by frames read, so that each kill meets a channel at work; twenty seconds without
+ * progress are a failure.
+ */
 static void
 let_them_work(unsigned int frames)
 {
@@ -207,8 +217,8 @@ random_kills(void **state)
 		(unsigned long long)info.count[LEAT_CHANNEL_LOST], (unsigned long long)missing,
 		(unsigned long long)again);
 	/*
-	 * What is missing was never committed: at most one frame of each killed writer, and of those that
-	 * were told of the end.
+	 * A missing number was never committed: at most one frame of each killed writer, and one of
+	 * each writer that found the channel ended.
 	 */
 	assert_true(missing <= kills + WRITERS);
 	assert_true(again <= info.count[LEAT_CHANNEL_RETURNED] + info.count[LEAT_CHANNEL_LOST]);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Sleeping and waking, between threads: the argument 100 gives 3 x 10^6 rounds of it, and 10^6 waits ended by
- * terminate (30,000 and 10,000 without). Nobody looks by himself before a minute is over, so one lost wake-up
- * stops everything.
+ * Sleeping and waking, between threads. The argument 100 gives 3 x 10^6 rounds, and 10^6 waits
+ * ended by terminate (30,000 and 10,000 without). No participant looks by itself within the first
+ * minute, so one lost wake-up stops everything.
  */
 
 #include <pthread.h>
@@ -22,7 +22,7 @@
 static unsigned int scale = 1;
 
 struct pair {
-	struct leat_channel *ch[2][2]; /* [thread][to the second, to the first] */
+	struct leat_channel *ch[2][2]; /* [thread][towards the second, towards the first] */
 	unsigned int rounds;
 };
 
@@ -100,7 +100,7 @@ each_way_to_wait(void **state)
 
 	(void)state;
 	play(3000, LEAT_CHANNEL_NOTIFY_EVENTFD, LEAT_CHANNEL_WAIT_NOTIFY);
-	/* Who spins needs a CPU of its own: few rounds. */
+	/* Threads that spin need a CPU each: few rounds. */
 	for (how = LEAT_CHANNEL_WAIT_NOTIFY; how <= LEAT_CHANNEL_WAIT_SLEEP; how++)
 		play(how == LEAT_CHANNEL_WAIT_YIELD ? 1000 : 20, LEAT_CHANNEL_NOTIFY_NONE, how);
 }
@@ -127,13 +127,13 @@ wait_once(void *arg)
 	struct waiter *w = arg;
 
 	atomic_store(&w->in, true);
-	/* Less than it takes to look by itself, NEVER_MS. */
+	/* Shorter than NEVER_MS, after which the wait looks by itself. */
 	w->ret = w->room ? leat_channel_wait_room(w->ch, w->len, NEVER_MS / 2 * UINT64_C(1000000))
 			 : leat_channel_wait(w->ch, NEVER_MS / 2 * UINT64_C(1000000));
 	return NULL;
 }
 
-/* Signals come, and none of the ways to wait ends by them, only by the frame. */
+/* Signals arrive, and end none of the ways to wait; only the frame does. */
 static void
 a_signal_ends_no_wait(void **state)
 {
@@ -178,7 +178,10 @@ a_signal_ends_no_wait(void **state)
 	}
 }
 
-/* Four wait, two for frames and two for room; all are told of the end, and no bit stays behind. */
+/*
+ * Four threads wait, two for frames and two for room; all are told of the end, and no sleeper bit
+ * stays set.
+ */
 static void *
 wait_for_ends(void *arg)
 {
@@ -195,7 +198,8 @@ wait_for_ends(void *arg)
 			return NULL;
 		w->ret = w->room ? leat_channel_wait_room(ch, 1000, LEAT_CHANNEL_FOREVER)
 				 : leat_channel_wait(ch, LEAT_CHANNEL_FOREVER);
-		__atomic_store_n(&w->ch, NULL, __ATOMIC_RELEASE); /* pairs with the main thread */
+		/* synchronizes with the main thread */
+		__atomic_store_n(&w->ch, NULL, __ATOMIC_RELEASE);
 	}
 }
 
@@ -219,7 +223,10 @@ terminate_wakes_all(void **state)
 		main_ch = shared_attach(&s, NULL);
 		for (k = 0; k < 2; k++)
 			ch[k] = shared_attach(&s, &opts);
-		/* No frame to be had for the one: it is another channel's side; no room for the other. */
+		/*
+		 * One thread finds no frame, since it reads another channel's side; the other finds
+		 * no room.
+		 */
 		if (i % 2 == 0) {
 			for (n = 0; n < 4 && send_number(main_ch, n, 1000) == 0; n++)
 				;
@@ -227,7 +234,7 @@ terminate_wakes_all(void **state)
 		} else {
 			__atomic_store_n(&w[0].ch, ch[0], __ATOMIC_RELEASE);
 		}
-		/* Sometimes they sleep by then, sometimes they are on their way. */
+		/* Sometimes the threads sleep by then, sometimes they are about to. */
 		for (n = 0; n < i % 64; n++)
 			sched_yield();
 		assert_int_equal(leat_channel_terminate(main_ch), 0);
@@ -248,7 +255,7 @@ terminate_wakes_all(void **state)
 	shared_free(&s);
 }
 
-/* A writer that waits for room for a small frame, asleep. */
+/* A writer that waits, asleep, for room for a small frame. */
 static void
 sleep_for_room(struct waiter *w, const struct shared *s)
 {
@@ -266,12 +273,12 @@ woke(struct waiter *w)
 {
 	assert_int_equal(pthread_join(w->thread, NULL), 0);
 	assert_int_equal(w->ret, 0);
-	/* Not when its time was over. */
+	/* Woken, rather than timed out. */
 	assert_true(test_now_ns() - w->from < NEVER_MS / 4 * UINT64_C(1000000));
 	leat_channel_close(w->ch);
 }
 
-/* Full of frames of 1 KiB, but for less than that. */
+/* @return a channel full of frames of 1 KiB, with less than 1 KiB of room */
 static struct leat_channel *
 fill(const struct shared *s, const struct leat_channel_opts *opts)
 {
@@ -285,7 +292,10 @@ fill(const struct shared *s, const struct leat_channel_opts *opts)
 	return ch;
 }
 
-/* The oldest frame is thrown away for a smaller one: there is room for another writer's, too. */
+/*
+ * The oldest frame is overwritten for a smaller one: that makes room for another writer's frame,
+ * too.
+ */
 static void
 dropping_the_oldest_wakes_writers(void **state)
 {
@@ -301,7 +311,7 @@ dropping_the_oldest_wakes_writers(void **state)
 	for (returned = 0; returned < 2; returned++) {
 		shared_make(&s, &conf);
 		ch = fill(&s, &opts);
-		/* As it is at read, and as it lies behind it. */
+		/* The frame as it is at the read position, and as a returned one behind it. */
 		if (returned) {
 			assert_int_equal(leat_channel_peek(ch, &f, 1), 1);
 			assert_int_equal(leat_channel_give_back(ch), 0);
@@ -330,14 +340,14 @@ dropping_an_invalid_frame_wakes_writers(void **state)
 	chan_frame(ch, 0)->type = 0;
 	sleep_for_room(&w, &s);
 	assert_int_equal(leat_channel_peek(ch, &f, 1), 1);
-	/* The second one is in hand still. */
+	/* The second frame is still held. */
 	woke(&w);
 	assert_int_equal(leat_channel_consume(ch), 0);
 	leat_channel_close(ch);
 	shared_free(&s);
 }
 
-/* The thread sanitizer's: two writers and two readers, singly and in bursts, in one process. */
+/* For the thread sanitizer: two writers and two readers, singly and in bursts, in one process. */
 struct worker {
 	struct leat_channel *ch;
 	pthread_t thread;
