@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The public macros in use, nested where that makes sense. Compiled only, in C and in C++, with the
+ * The public macros in use, nested where that makes sense. Only compiled, in C and in C++, with the
  * warnings of this directory.
  */
 

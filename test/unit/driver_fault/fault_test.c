@@ -4,7 +4,7 @@
 
 #include <sched.h>
 
-#define PATIENCE 1000000 /* turns; nothing here needs more than some hundreds */
+#define PATIENCE 1000000 /* turns; no test needs more than some hundreds */
 #define OVER_RING ",lower=fabric_ring0,"
 #define OVER_DATAGRAMS ",lower=fabric_ring1,"
 #define DATAGRAM_MIX                                                                               \
@@ -145,7 +145,7 @@ fault_pair_close(struct fault_pair *p)
 	struct leat_event ev;
 	int ret;
 
-	/* Not leat_ep_close(): it waits, and this clock stands still. */
+	/* Not leat_ep_close(): it waits by the clock, which stands still here. */
 	assert_int_equal(leat_ep_shutdown(p->a, 1000000), 0);
 	while (leat_ep_events(p->a, &ev, 1) == 0 || ev.type != LEAT_EV_SHUTDOWN) {
 		struct leat_op *got[32];

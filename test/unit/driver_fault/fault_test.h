@@ -3,9 +3,9 @@
 #define FAULT_TEST_H
 
 /*
- * What the tests of fault devices share: leat with some of them over one ring device, a clock that
- * stands still until a test moves it, and pairs of endpoints driven by one thread. So every run is
- * the same.
+ * Shared by the tests of fault devices: leat with several of them over one ring device, a clock
+ * that stands still until a test advances it, and pairs of endpoints driven by one thread. So every
+ * run is the same.
  */
 
 #include <leat_fabric.h>
@@ -30,18 +30,21 @@
 #define F_MIX7 "fabric_fault12"	      /* something of everything, seed=7 */
 #define F_MIX8 "fabric_fault13"	      /* the same, seed=8 */
 
-/* Over a ring device of datagrams. */
+/* Over a ring device of datagrams: */
 #define F_LOSS "fabric_fault14"	     /* loss=0.5 */
 #define F_DUP "fabric_fault15"	     /* dup=0.5 */
 #define F_OVERTAKE "fabric_fault16"  /* overtake=4 */
 #define F_DATAGRAM7 "fabric_fault17" /* something of everything, seed=7 */
 #define F_DATAGRAM8 "fabric_fault18" /* the same, seed=8 */
 
-#define US UINT64_C(1000) /* of the test's clock */
+#define US UINT64_C(1000) /* a microsecond of the test's clock */
 
 extern volatile uint64_t test_clock;
 
-/* For cmocka's group setup and teardown, and those of each test: the test's clock, or the real one. */
+/*
+ * Group setup and teardown, and setup of each test, for cmocka: with the test's clock, or the real
+ * one.
+ */
 int fault_test_start(void **state);
 int fault_test_stop(void **state);
 int fault_test_clock(void **state);
@@ -49,18 +52,21 @@ int fault_test_real_clock(void **state);
 
 struct fault_pair {
 	struct leat_ep *a, *b;
-	uint16_t pa, pb; /* b as a peer of a, a as a peer of b */
+	uint16_t pa, pb; /* the id of peer b at a, and of peer a at b */
 	char addr[LEAT_ADDR_MAX];
 };
 
-/* a on that device, b on the ring device of the same type of endpoints; name: of a. */
+/* Open a on that device, and b on the ring device with the same type of endpoints. name is a's. */
 void fault_pair_open(struct fault_pair *p, const char *dev, const char *name);
 void fault_pair_open_conf(struct fault_pair *p, const char *dev, const struct leat_ep_conf *of_a);
 void fault_pair_connect(struct fault_pair *p);
 void fault_pair_close(struct fault_pair *p);
-/* Polls both, and moves the clock by a microsecond. @return ops that came back at a, and where they are */
+/*
+ * Poll both, and advance the clock by a microsecond.
+ * @return number of ops that came back at a, and in got the ops
+ */
 uint16_t fault_pair_turn(struct fault_pair *p, struct leat_op **got, uint16_t max);
-/* Waits for that event of an endpoint; others are an error. */
+/* Wait for that event of an endpoint; any other event is an error. */
 void fault_test_event(struct fault_pair *p, struct leat_ep *ep, enum leat_event_type type,
 		      struct leat_event *ev);
 
@@ -70,7 +76,7 @@ fault_test_stats(const struct leat_ep *ep)
 	return &fault_of(ep)->stats;
 }
 
-/* A send, or receive, on no queue: it comes back as soon as the device says. */
+/* A send, or receive, on no queue: it comes back as soon as the device completes it. */
 struct leat_op fault_test_send(uint16_t peer, void *buf, uint64_t size);
 struct leat_op fault_test_recv(void *buf, uint64_t size);
 void fault_test_post(struct leat_ep *ep, struct leat_op *op);

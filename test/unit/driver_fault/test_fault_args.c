@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Device arguments: what each value means, and what is refused with which words. */
+/* Device arguments: what each value means, which values are refused, and with which words. */
 
 #include <stdio.h>
 #include <string.h>
@@ -126,7 +126,7 @@ refused(void **state)
 	for (i = 0; i < RTE_DIM(bad); i++) {
 		struct rte_kvargs *kv = rte_kvargs_parse(bad[i], NULL);
 
-		/* One that ends with "=" is refused before it comes here. */
+		/* An argument that ends with "=" is refused before the driver parses it. */
 		if (kv == NULL || kv->pairs[0].value == NULL || kv->pairs[0].value[0] == '\0') {
 			rte_kvargs_free(kv);
 			continue;
@@ -140,7 +140,10 @@ refused(void **state)
 	}
 }
 
-/* Every key that is listed has a value and help, and is read: nonsense is noticed. */
+/*
+ * Every key of the driver's list has a value and help, and is parsed: a nonsensical value is
+ * refused.
+ */
 static void
 listed(void **state)
 {
@@ -154,7 +157,7 @@ listed(void **state)
 		assert_true(a->help[0] != '\0');
 		assert_non_null(a->def);
 		if (strcmp(a->name, "lower") == 0)
-			continue; /* any name will do, until the device is looked for */
+			continue; /* any name is accepted until the device is looked for */
 		(void)snprintf(args, sizeof(args), "%s=nonsense", a->name);
 		assert_int_equal(parse(args, &c), -EINVAL);
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What befalls datagrams. */
+/* Faults of datagrams. */
 
 #include <string.h>
 
@@ -8,13 +8,13 @@
 
 #define N 100
 #define RECVS (2 * N)
-#define SIZE 4096 /* the longest */
+#define SIZE 4096 /* the longest datagram */
 
 static struct leat_op sends[N], recvs[RECVS];
 static char out[N][SIZE], in[RECVS][SIZE];
 static struct fault_pair p;
 
-/* Some go into the ring's slots, some into its buffer. */
+/* Some datagrams fit into the ring's slots, some need its buffer. */
 static uint64_t
 size_of(uint32_t msg)
 {
@@ -40,7 +40,7 @@ pair_open(const char *dev, const char *name)
 	}
 }
 
-/* What arrived at b, in its order, and what came back at a, when. */
+/* Datagrams that arrived at b, in order, and ops that came back at a, with the time. */
 struct trace {
 	uint32_t came, back;
 	uint8_t msg[RECVS];
@@ -79,7 +79,7 @@ take(struct trace *t, uint32_t turn)
 	}
 }
 
-/* Sends n datagrams, up to five per turn, until all ops are back. */
+/* Send n datagrams, up to five per turn, until all ops are back. */
 static void
 run(struct trace *t, uint32_t n)
 {
@@ -112,7 +112,7 @@ count(const struct trace *t, uint32_t msg)
 	return n;
 }
 
-/* A send that is lost is told as any other. */
+/* A send whose datagram is lost completes as any other send. */
 static void
 loss(void **state)
 {
@@ -131,7 +131,7 @@ loss(void **state)
 	fault_pair_close(&p);
 }
 
-/* Its buffer is the device's until it went twice. */
+/* The buffer of a duplicated send is the device's until it was sent twice. */
 static void
 doubled(void **state)
 {
@@ -152,7 +152,7 @@ doubled(void **state)
 	fault_pair_close(&p);
 }
 
-/* Nobody is overtaken by more than the window. */
+/* No datagram is overtaken by more than the window. */
 static void
 overtaken(void **state)
 {
@@ -176,7 +176,7 @@ overtaken(void **state)
 	fault_pair_close(&p);
 }
 
-/* A lone one does not wait for others to overtake it. */
+/* A single datagram does not wait for others to overtake it. */
 static void
 overtaken_alone(void **state)
 {
@@ -193,7 +193,10 @@ overtaken_alone(void **state)
 	fault_pair_close(&p);
 }
 
-/* Those that were not handed down end with the peer, before its event; a deadline ends nobody. */
+/*
+ * Sends that were not passed to the device below end with the peer, before its event. A deadline
+ * ends no peer.
+ */
 static void
 disconnected(void **state)
 {

@@ -9,13 +9,13 @@
 #include "fault_test.h"
 
 #define N 100
-#define SIZE 200 /* too large to be done when posted */
+#define SIZE 200 /* too large to complete in post */
 
 static struct leat_op ops[N], others[N];
 static char out[N][256], in[N][256];
 static struct fault_pair p;
 
-/* Sends from a, which b receives. */
+/* Send n messages from a, which b receives. */
 static void
 fill(void)
 {
@@ -30,7 +30,7 @@ fill(void)
 	}
 }
 
-/* Receives at a, for what b sends. */
+/* Post n receives at a, for the sends of b. */
 static void
 fill_recv(void)
 {
@@ -44,7 +44,10 @@ fill_recv(void)
 	}
 }
 
-/* Of n ops posted together. @return turns that it took */
+/*
+ * Wait for n ops posted together.
+ * @return number of turns
+ */
 static uint32_t
 collect(uint32_t *order, uint32_t n)
 {
@@ -70,7 +73,7 @@ post_all(void)
 		fault_test_post(p.a, &ops[i]);
 }
 
-/* Nobody is passed by more than the window; order by queue stays. */
+/* No op is passed by more than the window; the order of each queue holds. */
 static void
 reorder(void **state)
 {
@@ -90,7 +93,7 @@ reorder(void **state)
 			younger += order[k] > order[i];
 		assert_in_range(younger, 0, 4);
 		passed += younger > 0;
-		/* The message in it is its own. */
+		/* Each op has its own message. */
 		assert_int_equal(ops[i].status, 0);
 		assert_int_equal(ops[i].len, SIZE);
 		assert_memory_equal(in[i], out[i], SIZE);
@@ -99,7 +102,7 @@ reorder(void **state)
 	assert_true(passed > N / 4);
 	assert_int_equal(fault_test_stats(p.a)->reordered, passed);
 
-	/* The same on a queue: the ordering layer makes up for it. */
+	/* The same on a queue: the ordering layer restores the order. */
 	while (leat_ep_poll(p.b, (struct leat_op *[32]){ NULL }, 32) > 0)
 		;
 	fill();
@@ -112,7 +115,7 @@ reorder(void **state)
 	fault_pair_close(&p);
 }
 
-/* A lone op is not kept until somebody passes it. */
+/* A single op is not held back until another one passes it. */
 static void
 reorder_alone(void **state)
 {
@@ -131,7 +134,7 @@ reorder_alone(void **state)
 	fault_pair_close(&p);
 }
 
-/* Not before its time, not after it, and not at all while the clock stands still. */
+/* An op is not completed before its time, nor after it, and never while the clock stands still. */
 static void
 delay(void **state)
 {
@@ -163,7 +166,7 @@ delay(void **state)
 	fault_pair_close(&p);
 }
 
-/* Over another fault device: delayed below, reordered above. */
+/* A fault device over another fault device: delays below, reordering above. */
 static void
 twice(void **state)
 {
@@ -214,7 +217,7 @@ refuse(void **state)
 	collect(order, N);
 	for (i = 0; i < N; i++)
 		assert_int_equal(ops[i].status, 0);
-	/* Receives are taken always. */
+	/* Receives are never refused. */
 	for (i = 0; i < N; i++) {
 		fault_test_post(p.a, &recv);
 		assert_int_equal(leat_op_cancel(p.a, &recv), 0);
@@ -243,7 +246,7 @@ refuse_recv(void **state)
 	fault_pair_close(&p);
 }
 
-/* What failed has not arrived; a receive that failed has taken nothing; the connection stays. */
+/* A failed send has not arrived; a failed receive has taken no message; the connection stays. */
 static void
 error(void **state)
 {
@@ -268,7 +271,7 @@ error(void **state)
 	fault_pair_close(&p);
 }
 
-/* Only ops that can have a wrong key fail with it; those that fail wrote nothing. */
+/* Only ops that use a key fail with the errno of a wrong key. Failed ones wrote nothing. */
 static void
 error_of_keys(void **state)
 {
@@ -312,7 +315,10 @@ error_of_keys(void **state)
 	fault_pair_close(&p);
 }
 
-/* Memory registered here reaches the device below, mempools too; a wrong buffer does not. */
+/*
+ * The device below can use memory that was registered with the fault device, mempools too. An op
+ * with a wrong buffer does not get there.
+ */
 static void
 regions(void **state)
 {
@@ -339,7 +345,7 @@ regions(void **state)
 		(void)leat_ep_poll(p.a, NULL, 0);
 	assert_int_equal(read.status, 0);
 	assert_memory_equal(in[0], mem + 8, 16);
-	/* An op whose region does not hold its buffer. */
+	/* An op whose buffer is outside its region. */
 	ops[0] = fault_test_send(p.pa, out[0], SIZE);
 	ops[0].mr = mr;
 	fault_test_post(p.a, &ops[0]);
@@ -349,7 +355,10 @@ regions(void **state)
 	fault_pair_close(&p);
 }
 
-/* What sleeps may trust: something to do, wait a little, or nothing. */
+/*
+ * What a loop may rely on before it sleeps: arm says that there is work, or to wait a little, or
+ * that there is nothing.
+ */
 static void
 arm(void **state)
 {
@@ -372,10 +381,11 @@ arm(void **state)
 	fill();
 	fault_test_post(p.a, &ops[0]);
 	(void)leat_ep_poll(p.b, got, 1);
-	assert_int_equal(leat_ep_arm(p.a), -EAGAIN); /* done below */
+	assert_int_equal(leat_ep_arm(p.a), -EAGAIN); /* completed by the device below */
 	leat_ep_disarm(p.a);
 	assert_int_equal(leat_ep_poll(p.a, got, 1), 0);
-	assert_int_equal(leat_ep_arm(p.a), -EBUSY); /* its delay makes nothing readable */
+	/* the end of its delay makes no descriptor readable */
+	assert_int_equal(leat_ep_arm(p.a), -EBUSY);
 	leat_ep_disarm(p.a);
 	test_clock += 20 * US;
 	assert_int_equal(leat_ep_poll(p.a, got, 1), 1);
@@ -384,7 +394,7 @@ arm(void **state)
 	fault_pair_close(&p);
 }
 
-/* Nothing is kept beyond the deadline of close, however long the delay. */
+/* No op is kept beyond the deadline of close, however long its delay. */
 static void
 close_with_delayed(void **state)
 {
@@ -406,7 +416,7 @@ close_with_delayed(void **state)
 	assert_int_equal(leat_ep_close(p.b, 0, NULL, NULL), 0);
 }
 
-/* A cancel brings what is done out of its delay at once, with its own result. */
+/* A cancel ends the delay of a completed op at once; the op keeps its own result. */
 static void
 cancel_delayed(void **state)
 {
@@ -452,7 +462,7 @@ told_by_telemetry(void **state)
 	fault_pair_close(&p);
 }
 
-/* What the device says of itself: what the one below does, less what faults take from it. */
+/* Capabilities: those of the device below, less what faults take away. */
 static void
 info(void **state)
 {

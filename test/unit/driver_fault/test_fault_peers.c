@@ -37,7 +37,10 @@ turns(uint32_t n)
 	return seen;
 }
 
-/* Nothing goes to it or comes from it meanwhile; all of it afterwards, in its order. */
+/*
+ * While a peer is stalled nothing goes to it or comes from it; afterwards everything does, in
+ * order.
+ */
 static void
 stall(void **state)
 {
@@ -72,7 +75,7 @@ stall(void **state)
 	fault_pair_close(&p);
 }
 
-/* What waits can be cancelled, and never arrives then. */
+/* An op that waits for a stalled peer can be cancelled, and then never arrives. */
 static void
 cancel_stalled(void **state)
 {
@@ -97,7 +100,7 @@ cancel_stalled(void **state)
 	fault_pair_close(&p);
 }
 
-/* Ends while it stands still: what waited for it comes back. */
+/* A peer that ends while it is stalled: ops that waited for it come back. */
 static void
 disconnect_stalled(void **state)
 {
@@ -116,14 +119,14 @@ disconnect_stalled(void **state)
 	for (i = 0; i < N; i++)
 		assert_int_equal(ops[i].status, -ECONNABORTED);
 	fault_test_event(&p, p.b, LEAT_EV_DISCONNECTED, &ev);
-	/* The next connection is not stalled by what was. */
+	/* The next connection with the same id is not stalled. */
 	fault_pair_connect(&p);
 	assert_int_equal(leat_ep_peer_state(p.a, p.pa), LEAT_PEER_UP);
 	assert_false(fault_of(p.a)->peers[p.pa].stalled);
 	fault_pair_close(&p);
 }
 
-/* Dead after its tenth op, as a killed process is; then a new connection lives as long. */
+/* The peer is dead after its tenth op, like a killed process. A new connection lives as long. */
 static void
 dies(void **state)
 {
@@ -164,7 +167,10 @@ dies(void **state)
 	fault_pair_close(&p);
 }
 
-/* Messages that arrived, and whose sender hears that they failed: of those under way, about half. */
+/*
+ * Messages that arrived although their send failed: about half of those in flight when the peer
+ * died.
+ */
 static void
 lost_acknowledgements(void **state)
 {
@@ -176,7 +182,8 @@ lost_acknowledgements(void **state)
 	fill();
 	for (i = 0; i < 39; i++)
 		fault_test_post(p.a, &ops[i]);
-	assert_int_equal(turns(20), 0); /* they are there, and delayed */
+	/* the messages have arrived, and their completions are delayed */
+	assert_int_equal(turns(20), 0);
 	fault_test_post(p.a, &ops[39]);
 	fault_test_event(&p, p.a, LEAT_EV_DISCONNECTED, &ev);
 	assert_int_equal(ev.status, -ECONNRESET);

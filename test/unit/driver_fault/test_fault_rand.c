@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Numbers: the generator's are those of its authors' own code, so that a seed means the same for
- * ever; the distributions have the shape that they are named for. And the heap that they fill.
+ * Random numbers: the generator yields the numbers of its authors' code, so that a seed means the
+ * same for ever; the distributions have the shapes that their names say. And the heap of delayed
+ * ops.
  */
 
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 
 #define DRAWS 200000
 
-/* From the reference code, with the state {1, 2, 3, 4}, and with the seed 1234567. */
+/* From the authors' code, with the state {1, 2, 3, 4}, and with the seed 1234567. */
 static void
 reference_values(void **state)
 {
@@ -33,7 +34,9 @@ reference_values(void **state)
 		assert_true(fault_splitmix(&x) == splitmix[i]);
 }
 
-/* No two of seed, endpoint and kind can stand for one another. */
+/*
+ * No two of seed, endpoint and kind can replace one another: swapped numbers give other sequences.
+ */
 static void
 streams_differ(void **state)
 {
@@ -65,7 +68,7 @@ chances(void **state)
 		assert_false(fault_rand_hit(&r, 0));
 		hits += fault_rand_hit(&r, FAULT_ALWAYS / 20);
 	}
-	/* 5 %, and ten standard deviations on both sides */
+	/* 5 %, with ten standard deviations on both sides */
 	assert_in_range(hits, DRAWS / 20 - 1000, DRAWS / 20 + 1000);
 }
 
@@ -111,7 +114,7 @@ shapes(void **state)
 	assert_int_equal(min, 7);
 	assert_int_equal(max, 7);
 
-	/* 1 - 1/e = 63 % are below the mean; the longest of so many is some 12 times it. */
+	/* 1 - 1/e = 63 % are below the mean; the largest of so many is about 12 times the mean. */
 	d = (struct fault_dist){ .shape = FAULT_EXP, .lo = 100000, .hi = 100000 };
 	mean = draw_many(&d, &min, &max, &below);
 	assert_in_range(mean, 98500, 101500);
@@ -119,7 +122,7 @@ shapes(void **state)
 	assert_in_range(max, 800000, 2300000);
 	assert_true(min < 100);
 
-	/* Ten doublings: half of all are in the lower five. */
+	/* Ten doublings: half of the values are in the lower five. */
 	d = (struct fault_dist){ .shape = FAULT_TAIL, .lo = 100, .hi = 102399 };
 	mean = draw_many(&d, &min, &max, &below);
 	assert_int_equal(min, 100);
@@ -132,7 +135,7 @@ shapes(void **state)
 	assert_int_equal(max, 0);
 }
 
-/* Largest and smallest times, in cycles of a fast machine: no overflow on the way. */
+/* The largest and smallest times, in cycles of a fast machine, cause no overflow. */
 static void
 extremes(void **state)
 {
@@ -153,7 +156,7 @@ extremes(void **state)
 		assert_true(fault_dist_draw(&d, &r) < UINT64_MAX);
 }
 
-/* Against the slow way to find the smallest, with entries taken from the middle. */
+/* The heap against a linear search for the smallest, with entries removed from the middle. */
 static void
 heap(void **state)
 {
@@ -176,7 +179,7 @@ heap(void **state)
 			in[n++] = &ops[k];
 			fault_heap_push(&h, &ops[k]);
 		} else {
-			/* Mostly the smallest. */
+			/* Mostly remove the smallest. */
 			gone = fault_rand_below(&r, 3) == 0 ? in[fault_rand_below(&r, n)] : h.op[0];
 			for (k = 0; k + 1 < n && in[k] != gone; k++)
 				;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The same seed, the same name, the same calls: the same faults, to the op and the microsecond.
- * Another seed or another name: others.
+ * The same seed, name and calls give the same faults, to the op and the microsecond. Another seed
+ * or another name gives other faults.
  */
 
 #include <string.h>
@@ -12,7 +12,7 @@
 #define OPS 200
 #define TURNS 20000
 
-/* What came back in which turn, with which status; and how often post refused. */
+/* Ops that came back in each turn, with their status; and how often post refused. */
 struct trace {
 	uint32_t n, refused;
 	struct {
@@ -39,7 +39,7 @@ post_some(struct fault_pair *p, struct leat_op *ops, uint32_t *posted, uint32_t 
 	}
 }
 
-/* a sends and receives OPS messages, in bursts that the faults have to do with. */
+/* a sends and receives OPS messages, in bursts, to which all kinds of faults can happen. */
 static void
 run(const char *dev, const char *name, struct trace *t)
 {
@@ -54,7 +54,7 @@ run(const char *dev, const char *name, struct trace *t)
 	fault_test_clock(NULL);
 	fault_pair_open(&p, dev, name);
 	for (i = 0; i < OPS; i++) {
-		tx[i] = fault_test_send(p.pa, buf[0], 200); /* too large to be done when posted */
+		tx[i] = fault_test_send(p.pa, buf[0], 200); /* too large to complete in post */
 		rx[i] = fault_test_recv(buf[1], 256);
 		peer_tx[i] = fault_test_send(p.pb, buf[2], 200);
 		peer_rx[i] = fault_test_recv(buf[3], 256);
@@ -78,7 +78,7 @@ run(const char *dev, const char *name, struct trace *t)
 			t->n++;
 		}
 	}
-	/* Where some fail, the other side has messages and receives left over. */
+	/* When sends or receives fail, the other side has messages and receives left over. */
 	assert_int_equal(t->n, 2 * OPS);
 	t->stats = *fault_test_stats(p.a);
 	fault_pair_close(&p);
@@ -111,7 +111,7 @@ same_seed(void **state)
 	run(F_MIX7, "one", &first);
 	run(F_MIX7, "one", &again);
 	assert_memory_equal(&first, &again, sizeof(first));
-	/* And it was not nothing. */
+	/* There were faults at all. */
 	assert_true(first.stats.delayed > 0);
 	assert_true(first.stats.reordered > 0);
 	assert_true(first.stats.refused > 0);
@@ -144,7 +144,7 @@ other_name(void **state)
 	assert_memory_not_equal(&one, &two, sizeof(one));
 }
 
-/* Without a name it is the endpoint's number, which is another one each time. */
+/* Without a name, the endpoint's number is used, which differs each time. */
 static void
 no_name(void **state)
 {

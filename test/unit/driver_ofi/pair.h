@@ -2,7 +2,7 @@
 #ifndef TEST_OFI_PAIR_H
 #define TEST_OFI_PAIR_H
 
-/* Two connected endpoints in one process, driven by one thread, and what tests do with them. */
+/* Two connected endpoints in one process, driven by one thread, and helpers of the tests. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -19,14 +19,14 @@
 
 #include "leat_cmocka.h"
 
-/* For a loaded machine: nothing here takes a second. */
+/* Long enough for a loaded machine: nothing here takes a second. */
 #define TIMEOUT_US (30 * 1000 * 1000)
 
 struct node {
 	struct leat_ep *ep;
 	uint16_t peer;
 	bool up;
-	int down; /* status of DISCONNECTED, 1: none yet */
+	int down; /* status of DISCONNECTED; 1: not disconnected */
 	uint32_t nb_done;
 	uint16_t requests, connects;
 };
@@ -76,7 +76,7 @@ pair_turn(struct pair *p)
 		node_turn(&p->b);
 }
 
-/* Does turn until cond is true, or the test fails. */
+/* Repeat turn until cond is true; fail the test after us. */
 #define UNTIL(us, turn, cond)                                                                      \
 	do {                                                                                       \
 		uint64_t end_ = leat_now() + leat_us_to_cycles(us);                                \
@@ -140,7 +140,7 @@ pair_close(struct pair *p)
 		(void)leat_ep_close(p->b.ep, 100000, NULL, NULL);
 }
 
-/* Posts one op; waits for room. */
+/* Post one op; turn until there is room. */
 static inline void
 pair_post(struct pair *p, struct node *n, struct leat_op *op)
 {
@@ -154,7 +154,7 @@ pair_post(struct pair *p, struct node *n, struct leat_op *op)
 	}
 }
 
-/* A region and its name for the peer. */
+/* Register a region, and give its remote key for the peer. */
 static inline struct leat_mr *
 reg(struct leat_ep *ep, void *buf, size_t len, struct leat_rkey *key)
 {

@@ -3,8 +3,8 @@
 #define PAIR_STREAM_H
 
 /*
- * MESSAGES numbers from endpoint a to endpoint b of a pair: all are sent, then all are received,
- * so that they wait unreceived in between.
+ * Send MESSAGES numbers from endpoint a to endpoint b of a pair, then receive them all, so that
+ * they wait unreceived in between.
  */
 
 #include "pair.h"
@@ -31,7 +31,7 @@ stream_close(struct stream *s)
 	assert_int_equal(leat_mr_deregister(s->mr_b), 0);
 }
 
-/* a sends the numbers from seed on to a peer; b need not receive yet. */
+/* Send the numbers from seed on from a to a peer; b need not receive yet. */
 static inline void
 stream_send(struct stream *s, struct pair *p, uint16_t peer, uint64_t seed)
 {
@@ -52,7 +52,9 @@ stream_send(struct stream *s, struct pair *p, uint16_t peer, uint64_t seed)
 		assert_int_equal(s->send[i].status, 0);
 }
 
-/* b receives the numbers from seed on, in order, from a peer that is up: src, or LEAT_PEER_ANY. */
+/*
+ * Receive the numbers from seed on at b, in order, from a peer that is up: src, or LEAT_PEER_ANY.
+ */
 static inline void
 stream_receive(struct stream *s, struct pair *p, uint16_t src, uint64_t seed)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A peer that sends what no receive waits for, over providers that would keep it without a limit:
- * by default its own sends wait, and another peer's messages go on. Two sides that differ in tags=
- * find out when connecting.
+ * A peer sends messages that no receive takes, over providers that would keep them without a limit:
+ * by default that peer's sends wait, and another peer's messages go on. Two sides that differ in
+ * tags= find out when they connect.
  */
 
 #include "pair.h"
 
 #define SENDS 400
 #define TRIPS 50
-/* Messages of one peer that the library keeps: doc/guide/tags.md */
+/* Messages of one peer that the library keeps at most: doc/guide/tags.md. */
 #define WINDOW 16
 
 enum { TCP, SOCKETS, RXD, TCP_TRUSTING, DEVS };
@@ -52,7 +52,7 @@ sent(void)
 	return n;
 }
 
-/* There and back, n times. */
+/* Send a message there and back, n times. */
 static void
 talk(uint16_t there, bool tagged, unsigned int n)
 {
@@ -120,20 +120,20 @@ flood(unsigned int which, bool tagged)
 					      .queue = LEAT_QUEUE_NONE,
 					      .buf = word,
 					      .size = sizeof(word) };
-		/* What its depth does not take stays with it. */
+		/* Ops beyond the depth stay with the guest. */
 		if (leat_ep_post(guest.ep, &op, 1) == 0)
 			break;
 		n++;
 	}
 	assert_true(n > 4 * WINDOW);
-	/* Untagged ones would meet the receives of this. */
+	/* Untagged messages would match the receives of this endpoint. */
 	if (tagged)
 		talk(there, tagged, TRIPS);
 	for (i = 0; i < 2000; i++)
 		turn();
 	assert_in_range(sent(), SENDS - n, SENDS - n + WINDOW);
 	assert_int_equal(leat_ep_peer_state(guest.ep, guest.peer), LEAT_PEER_UP);
-	/* It goes, and its messages with it. */
+	/* The guest closes; its unreceived messages are dropped. */
 	(void)leat_ep_close(guest.ep, 0, NULL, NULL);
 	guest.ep = ep_open(dev, mask);
 	server.down = 1;
@@ -172,7 +172,7 @@ test_rxd(void **state)
 	flood(RXD, true);
 }
 
-/* Each way: the connector's event tells what to do. */
+/* tags= on either side: the connector's event says what to do. */
 static void
 mismatch(unsigned int here, unsigned int there)
 {
@@ -221,7 +221,7 @@ main(int argc, char **argv)
 	char *args[64];
 	int i, n = 0;
 
-	/* This program's arguments are EAL's: the plugins. */
+	/* This program's arguments are passed to EAL: the plugins. */
 	for (i = 0; i < argc && i < 50; i++)
 		args[n++] = argv[i];
 	for (i = 0; i < DEVS; i++)

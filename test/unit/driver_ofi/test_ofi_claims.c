@@ -2,7 +2,7 @@
 
 /*
  * Programs that name another endpoint's provider address in the exchange of addresses. a and b are
- * connected and honest. The hostile side speaks TCP only: it repeats what a or b said to it.
+ * connected and honest. The hostile side speaks TCP only: it repeats what a or b sent to it.
  */
 
 #include <arpa/inet.h>
@@ -18,7 +18,7 @@ struct claims {
 	struct pair p;
 	struct leat_dev *dev;
 	struct stream s;
-	uint16_t a, b; /* their peers */
+	uint16_t a, b; /* their peer ids */
 	uint8_t hello[MSG_MAX], answer[MSG_MAX];
 	size_t hello_len, answer_len;
 };
@@ -65,7 +65,7 @@ tcp_connect(const struct node *n)
 	return fd;
 }
 
-/* Closed with a reset. */
+/* Close a socket with a reset. */
 static void
 tcp_reset(int fd)
 {
@@ -84,7 +84,7 @@ tcp_accept(struct claims *c, int lfd)
 	return fd;
 }
 
-/* A whole message, while both endpoints are driven. */
+/* Receive a whole message, while both endpoints are driven. */
 static size_t
 tcp_message(struct claims *c, int fd, uint8_t *buf)
 {
@@ -104,7 +104,7 @@ tcp_message(struct claims *c, int fd, uint8_t *buf)
 static void
 tcp_send(int fd, const void *buf, size_t len)
 {
-	/* It may have been closed by the other side. */
+	/* The other side may have closed the socket. */
 	ssize_t n = send(fd, buf, len, MSG_NOSIGNAL);
 
 	assert_true(n == (ssize_t)len || n < 0);
@@ -143,7 +143,7 @@ receive_all(struct claims *c, uint64_t seed)
 	stream_receive(&c->s, &c->p, c->b, seed);
 }
 
-/* What a says to a listener: a HELLO with its own address. */
+/* Learn the HELLO that a sends to a listener, with a's own address. */
 static void
 learn_hello(struct claims *c)
 {
@@ -161,7 +161,7 @@ learn_hello(struct claims *c)
 	c->p.a.up = true;
 }
 
-/* What a client without an endpoint says next. */
+/* The message that a client without an endpoint sends next. */
 enum then {
 	NOTHING,
 	READY,
@@ -184,7 +184,7 @@ say(int fd, const struct claims *c, enum then then)
 
 /*
  * A client names the address of a, and resets the connection at some time: b goes on with a as if
- * it had not been.
+ * nothing had happened.
  */
 static void
 client(void **state)
@@ -212,7 +212,7 @@ client(void **state)
 		assert_int_equal(c.p.b.connects, 1);
 		receive_all(&c, 100 * then);
 	}
-	/* What it says, cut off at each byte. */
+	/* The client's messages, cut off at each byte. */
 	send_all(&c, 7000);
 	for (i = 0; i <= c.hello_len; i++) {
 		fd = tcp_connect(&c.p.b);
@@ -226,7 +226,7 @@ client(void **state)
 	claims_close(&c);
 }
 
-/* A client has named the address of a before a connects itself. */
+/* A client names the address of a before a itself connects. */
 static void
 name_first(const char *dev, enum then then)
 {
@@ -268,7 +268,7 @@ client_first(void **state)
 		name_first(*state, (enum then)then);
 }
 
-/* A listener names the address of b: a does not take it for b. */
+/* A listener names the address of b: a must not take the listener for b. */
 static void
 listener(void **state)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Ends of connections, and what they may not touch: the loop, which never waits for one, and the
- * messages of other connections, also of those between the same two endpoints.
+ * Ends of connections, and what they must not disturb: the loop, which never waits for an end, and
+ * the messages of other connections, even between the same two endpoints.
  */
 
 #include <dirent.h>
@@ -27,7 +27,7 @@ port_of(const struct sockaddr_storage *ss)
 					       : ((const struct sockaddr_in *)ss)->sin_port);
 }
 
-/* The newest socket of this process that is connected to the port. */
+/* @return the newest socket of this process that is connected to the port */
 static int
 socket_to(uint16_t port)
 {
@@ -59,7 +59,7 @@ listen_port(const struct node *n)
 	return (uint16_t)atoi(strrchr(addr, ':') + 1);
 }
 
-/* Its end looks like that of a killed process. */
+/* Shut down the socket, so that the end looks like that of a killed process. */
 static void
 cut(int fd)
 {
@@ -71,7 +71,7 @@ cut(int fd)
 struct conns {
 	struct pair p;
 	int fd[CONNS];
-	uint16_t a[CONNS], b[CONNS]; /* their peers */
+	uint16_t a[CONNS], b[CONNS]; /* their peer ids */
 	struct stream s;
 };
 
@@ -118,7 +118,7 @@ receive_all(struct conns *c, uint64_t seed)
 /* ---- tests ---- */
 
 /*
- * With the clock stopped a death is dealt with as far as it can be: no call waits for time to pass.
+ * With the clock stopped, a death is handled as far as possible: no call waits for time to pass.
  */
 static void
 no_wait(void **state)
@@ -134,7 +134,7 @@ no_wait(void **state)
 	cut(c.fd[0]);
 	for (i = 0; leat_ep_peer_state(c.p.b.ep, c.b[0]) == LEAT_PEER_UP; i++)
 		pair_turn(&c.p);
-	/* Ended, and polled on: nothing hangs. */
+	/* The connection has ended; further polls do not hang. */
 	for (i = 0; i < 100; i++)
 		pair_turn(&c.p);
 	(void)alarm(0);
@@ -144,8 +144,8 @@ no_wait(void **state)
 }
 
 /*
- * One of two connections between the same endpoints dies: the messages of the connection that stays
- * are not touched.
+ * One of two connections between the same endpoints dies: the messages of the other connection are
+ * not disturbed.
  */
 static void
 one_of_two_dies(void **state)
@@ -186,7 +186,7 @@ any_order(void **state)
 			if (n == CONNS - 1)
 				break;
 			/*
-			 * Messages of a connection that stays are on their way when another one
+			 * Messages of a connection that stays are in flight when another connection
 			 * ends.
 			 */
 			send_all(&c, last, 777);

@@ -2,7 +2,7 @@
 
 /*
  * What the driver asks libfabric for, seen by a fi_getinfo() of this program in front of
- * libfabric's. There is no EFA device here, so that the start with one fails, but it is asked for
+ * libfabric's. There is no EFA device here, so that starting one fails, but the driver asks for it
  * all the same.
  */
 
@@ -45,7 +45,8 @@ fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t fla
 }
 
 /*
- * @return how often a provider was asked for; each time with these bits of the two, and no others
+ * @return how often the driver asked for a provider. Each time the mode and caps bits must be
+ * these, and no others.
  */
 static unsigned int
 count(const char *provider, uint64_t comm)
@@ -62,7 +63,8 @@ count(const char *provider, uint64_t comm)
 }
 
 /*
- * With FI_LOCAL_COMM, or neither, libfabric 1.17 sends to processes of the same host through shm.
+ * With FI_LOCAL_COMM, or with neither bit, libfabric 1.17 sends to processes of the same host
+ * through shm.
  */
 static void
 efa_remote_only(void **state)
@@ -95,7 +97,7 @@ main(int argc, char **argv)
 	av[ac++] = shm;
 	av[ac++] = efa;
 	av[ac] = NULL;
-	/* A call, so that this program is linked with the library. */
+	/* This call makes the linker link libfabric. */
 	printf("# libfabric %u.%u\n", FI_MAJOR(fi_version()), FI_MINOR(fi_version()));
 	ret = leat_init(ac, av);
 	if (ret < 0)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Peers that are killed in the middle of a transfer. This process has one endpoint; children, each a new run of
- * this program, connect to it and exchange messages, writes and reads with it as fast as they can, and
- * are killed at some moment. A first child is left alone: what happens to the others must not touch it.
+ * Peers that are killed in the middle of a transfer. This process has one endpoint. Its children,
+ * each a new run of this program, connect to that endpoint and exchange messages, writes and reads
+ * with it as fast as they can, and are killed at some moment. The first child is never killed: the
+ * death of others must not disturb it.
  */
 
 #include <signal.h>
@@ -15,7 +16,7 @@
 #define WINDOW 16
 #define BUF_LEN (1u << 20)
 #define ROUNDS 6
-/* Beyond dead_peer_ms, for a loaded machine. */
+/* Time allowed beyond dead_peer_ms, for a loaded machine. */
 #define SLACK_US UINT64_C(5000000)
 
 static const uint64_t sizes[] = { 8, 4000, 65536, 1 << 20 };
@@ -90,7 +91,7 @@ stream_done(struct leat_op *o)
 	}
 }
 
-/* Receives for anybody; they stay posted whatever happens to peers. */
+/* Receives from any peer; they stay posted whatever happens to peers. */
 struct receiver {
 	struct leat_op op[64];
 	uint8_t *buf;
@@ -123,7 +124,7 @@ reap(struct leat_ep *ep, struct receiver *r)
 			stream_done(ops[i]);
 			continue;
 		}
-		/* A message that was being received when its sender died. */
+		/* -ECONNRESET: the sender died while its message was being received. */
 		if (ops[i]->status == 0)
 			r->ok++;
 		else if (ops[i]->status != -ECONNRESET)
@@ -184,7 +185,7 @@ child(const char *dev, const char *addr, uint64_t size)
 				s.peer = ev.peer;
 				up = true;
 			} else {
-				break; /* the parent is gone */
+				break; /* the parent has ended */
 			}
 		}
 		if (up)
@@ -205,7 +206,7 @@ struct parent {
 	uint8_t *buf;
 	struct leat_mr *mr;
 	pid_t pid[2];
-	int up; /* which stream the next CONNECTED is for */
+	int up; /* the stream that the next CONNECTED event is for */
 	bool connected[2];
 	int down[2];
 	uint32_t ops;
@@ -346,10 +347,12 @@ killed(void **state)
 			      round, p.s[1].size, p.s[1].ok, p.s[1].failed, p.s[1].first_error,
 			      (double)leat_cycles_to_ns(leat_now() - t) / 1e6);
 		assert_int_equal(p.down[1], -ECONNRESET);
-		/* ENOTCONN: posted after its end was noticed, and none before that was left. */
+		/*
+		 * -ENOTCONN: posted after the peer's end was noticed, and no earlier op was left.
+		 */
 		assert_true(p.s[1].first_error == 0 || p.s[1].first_error == -ECONNRESET ||
 			    p.s[1].first_error == -ENOTCONN);
-		/* The other one goes on, and receives are still posted. */
+		/* The first child goes on, and receives are still posted. */
 		before = p.s[0].ok;
 		PARENT_UNTIL(&p, TIMEOUT_US, p.s[0].ok > before + 200);
 		assert_int_equal(p.s[0].failed, 0);

@@ -25,8 +25,8 @@ static char *args[ARGS_MAX];
 static int nb_args;
 
 /*
- * Begins a child that starts leat with a device. @return leat_init()'s value in the child; 1 in the
- * parent
+ * Fork a child that starts leat with a device.
+ * @return leat_init()'s value in the child; 1 in the parent
  */
 static int
 begin(const char *vdev)
@@ -54,7 +54,7 @@ begin(const char *vdev)
 
 #define WORDS(...) ((const char *const[]){ __VA_ARGS__, NULL })
 
-/* A device does not open: with err, and a message that holds each of the words. */
+/* Check that a device does not open: with err, and a message that holds each of the words. */
 static void
 refused(const char *vdev, int err, const char *const *words)
 {
@@ -112,7 +112,7 @@ efa_with_a_provider(void **state)
 		      "use --vdev=fabric_ofi0,provider=tcp"));
 }
 
-/* What fabric_efa does not have is the other driver's. */
+/* Arguments that fabric_efa does not have are those of the other driver. */
 static void
 efa_with_an_address(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Every op over every provider that works without hardware, and how each one fails. */
+/* Every op over every provider that works without hardware, and each way in which an op fails. */
 
 #include "pair.h"
 
@@ -131,7 +131,7 @@ one_sided_size(uint64_t size)
 	pair_post(&pr, &pr.a, &w);
 	PAIR_UNTIL(&pr, op_done(&w));
 	assert_int_equal(w.status, 0);
-	/* Placed when it is done. */
+	/* The data is in place when the op is done. */
 	assert_memory_equal(buf_a, buf_b + 64, size);
 	assert_int_equal(buf_b[64 + size], 0);
 
@@ -143,7 +143,7 @@ one_sided_size(uint64_t size)
 	assert_int_equal(r.status, 0);
 	assert_memory_equal(buf_a, buf_b + 64, size);
 
-	/* WRITE_IMM consumes the RECV, whose own buffer stays as it was. */
+	/* WRITE_IMM consumes the RECV, and does not touch the RECV's own buffer. */
 	memset(buf_b, 0, size + 128);
 	memset(buf_b + (2 << 20), 0xaa, 16);
 	n = (struct leat_op){ .type = LEAT_OP_RECV,
@@ -256,7 +256,7 @@ bad_keys(void **state)
 						 leat_op_type_name(o.type), o.size,
 						 how == 0 ? "wrong key" : "out of bounds",
 						 o.status);
-				/* The connection survives. */
+				/* The connection survives the failed op. */
 				exchange(100, false, false);
 				exchange(100000, false, false);
 			}
@@ -325,7 +325,9 @@ cancel(void **state)
 	exchange(64, false, false);
 }
 
-/* Notices that come before their RECVs, among messages, and for RECVs from one peer. */
+/*
+ * Notices of WRITE_IMM that come before their RECVs, among messages, and for RECVs from one peer.
+ */
 static void
 notices(void **state)
 {
@@ -358,7 +360,7 @@ notices(void **state)
 		r[i].size = 8;
 		r[i].mr = mr_b;
 	}
-	/* Half of the receives before, half after. */
+	/* Half of the receives are posted before the sends, half after. */
 	for (i = 0; i < N / 2; i++)
 		pair_post(&pr, &pr.b, &r[i]);
 	for (i = 0; i < N; i++) {
@@ -387,7 +389,7 @@ notices(void **state)
 	assert_int_equal(written, N - messages);
 }
 
-/* A flood in both directions: nothing lost, all in order. */
+/* A flood in both directions: nothing is lost, and all arrive in order. */
 static void
 flood(void **state)
 {
@@ -451,9 +453,9 @@ reconnect(void **state)
 	int i;
 
 	(void)state;
-	pair_post(&pr, &pr.b, &r); /* survives all of it */
+	pair_post(&pr, &pr.b, &r); /* survives all failures */
 	for (i = 0; i < 5; i++) {
-		/* One receive that names the peer, and a send that nobody takes. */
+		/* A receive that names the peer, and a send that no receive takes. */
 		struct leat_op d = { .type = LEAT_OP_RECV,
 				     .peer = pr.a.peer,
 				     .buf = buf_a + 100000,
@@ -483,7 +485,7 @@ reconnect(void **state)
 	exchange(100000, false, false);
 }
 
-/* Unexpected messages of a peer that went away; then others come. */
+/* Unexpected messages of a peer that disconnected; then other peers connect. */
 static void
 leftovers(void **state)
 {
@@ -507,7 +509,7 @@ leftovers(void **state)
 	PAIR_UNTIL(&pr, !pr.a.up && !pr.b.up && op_done(&s[2]));
 	for (i = 0; i < 3; i++)
 		assert_true(s[i].status == 0 || s[i].status == -ECONNABORTED);
-	/* The first endpoint ends altogether; a new one takes its place. */
+	/* The first endpoint is closed; a new one takes its place. */
 	assert_int_equal(leat_ep_close(pr.a.ep, 100000, NULL, NULL), 0);
 	memset(&pr.a, 0, sizeof(pr.a));
 	pr.a.ep = ep_open(leat_ep_dev(pr.b.ep), info.ops);
@@ -516,7 +518,7 @@ leftovers(void **state)
 	for (i = 0; i < 50; i++)
 		pair_turn(&pr);
 	{
-		/* What the old one left may still arrive: take it. */
+		/* A message of the closed endpoint may still arrive: receive it. */
 		struct leat_op r = { .type = LEAT_OP_RECV,
 				     .peer = pr.b.peer,
 				     .buf = buf_b,
@@ -539,7 +541,7 @@ leftovers(void **state)
 	}
 }
 
-/* Closed with everything in flight: all of it comes back. */
+/* Close with ops of all kinds in flight: all come back. */
 static void
 close_busy(void **state)
 {
@@ -588,7 +590,7 @@ main(int argc, char **argv)
 	size_t d, c, n = 0;
 	int ac = 0, i;
 
-	/* This program's arguments are EAL's: the plugins. */
+	/* This program's arguments are passed to EAL: the plugins. */
 	for (i = 0; i < argc && i < 40; i++)
 		av[ac++] = argv[i];
 	for (d = 0; d < RTE_DIM(devices); d++) {

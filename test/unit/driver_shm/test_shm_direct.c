@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Ops on shared memory (share=1), both sides in this thread, of which the target is polled only
- * where that is said: what an initiator does by itself, what it leaves to the target, and what
- * telemetry tells of it.
+ * Ops on shared memory (share=1), with both sides in this thread. The target is polled only where a
+ * test says so: what an initiator does by itself, what it leaves to the target, and what telemetry
+ * counts of either.
  */
 
 #include <errno.h>
@@ -30,7 +30,7 @@ static int sock;
 struct end {
 	struct leat_ep *ep;
 	uint16_t peer;
-	char *mem; /* SIZE bytes, EAL's */
+	char *mem; /* SIZE bytes of EAL's memory */
 	struct leat_mr *mr;
 	struct leat_rkey key;
 };
@@ -119,7 +119,7 @@ post(struct leat_op *op)
 	assert_int_equal(leat_ep_post(a.ep, &op, 1), 1);
 }
 
-/* @return is it back, without anything done by the target? */
+/* @return whether the op came back without a poll of the target */
 static bool
 back(const struct leat_op *op)
 {
@@ -128,7 +128,7 @@ back(const struct leat_op *op)
 	return leat_ep_poll(a.ep, &done, 1) == 1 && done == op;
 }
 
-/* Polls both until it is back. */
+/* Poll both endpoints until the op is back. */
 static void
 wait_back(const struct leat_op *op)
 {
@@ -142,7 +142,7 @@ wait_back(const struct leat_op *op)
 	fail_msg("a %s does not come back", leat_op_type_name(op->type));
 }
 
-/* A counter of an endpoint, by telemetry. */
+/* @return a counter of an endpoint, from telemetry */
 static uint64_t
 told(const struct end *e, const char *what)
 {
@@ -157,7 +157,7 @@ one_sided(uint8_t type, uint64_t at, void *buf, uint64_t size)
 	};
 }
 
-/* ---- what needs no target ---- */
+/* ---- ops that need no target ---- */
 
 static void
 test_without_the_target(void **state)
@@ -190,7 +190,7 @@ test_without_the_target(void **state)
 	post(&op);
 	assert_true(back(&op));
 	assert_int_equal(words[1], 1);
-	/* From and to memory that is not shared; across its last byte. */
+	/* Local buffers that are not shared; and a remote access across the region's last byte. */
 	op = one_sided(LEAT_OP_READ, SIZE - 8, &old, 8);
 	post(&op);
 	assert_true(back(&op));
@@ -207,7 +207,10 @@ test_writes_keep_their_order(void **state)
 	struct leat_op with_imm, op;
 
 	(void)state;
-	/* Its notice comes from the target, so it goes there; what follows must not overtake it. */
+	/*
+	 * The target generates the notice, so the op goes to the target; ops behind it must not
+	 * overtake it.
+	 */
 	with_imm = one_sided(LEAT_OP_WRITE_IMM, 0, &first, 8);
 	post(&with_imm);
 	op = one_sided(LEAT_OP_WRITE, 0, &second, 8);
@@ -219,7 +222,7 @@ test_writes_keep_their_order(void **state)
 	assert_int_equal(*(uint64_t *)b.mem, 2);
 }
 
-/* The target has disconnected, of which the initiator has not heard yet. */
+/* The target has disconnected, which the initiator does not know yet. */
 static void
 test_disconnected_there(void **state)
 {
@@ -241,7 +244,7 @@ test_disconnected_there(void **state)
 	assert_int_equal(op.status, -ECONNRESET);
 }
 
-/* ---- what the target decides ---- */
+/* ---- ops that the target decides ---- */
 
 static void
 expect_status(struct leat_op op, int status)
@@ -269,7 +272,7 @@ test_rights_and_bounds(void **state)
 	expect_status(op, -EACCES);
 	op.rkey = b.key.key + 1000;
 	expect_status(op, -EACCES);
-	/* For reading only. */
+	/* A region for reading only. */
 	mr = leat_mr_register(b.ep, b.mem + 4096, 4096, LEAT_MR_REMOTE_READ);
 	assert_non_null(mr);
 	assert_int_equal(leat_mr_rkey(mr, b.mem + 4096, 4096, &key), 0);
@@ -281,13 +284,13 @@ test_rights_and_bounds(void **state)
 	assert_true(back(&op));
 	assert_int_equal(op.status, 0);
 	assert_int_equal(word, 0);
-	/* And not any more. */
+	/* The region is deregistered. */
 	assert_int_equal(leat_mr_deregister(mr), 0);
 	expect_status(op, -EACCES);
 	assert_int_equal(told(&a, "shared_ops"), 1);
 }
 
-/* A region that is not EAL's is reached as without share=1. */
+/* A region that is not in EAL's memory is reached as without share=1. */
 static void
 test_other_memory(void **state)
 {
@@ -307,7 +310,7 @@ test_other_memory(void **state)
 	wait_back(&op);
 	assert_int_equal(op.status, 0);
 	assert_int_equal(words[0], 9);
-	/* The target copies it from the initiator's memory. */
+	/* The target copies the data from the initiator's memory. */
 	memset(a.mem, 'y', 8192);
 	op.buf = a.mem;
 	op.size = 8192;
@@ -346,7 +349,7 @@ test_many_regions(void **state)
 		assert_int_equal(op.status, 0);
 		assert_int_equal(((uint64_t *)b.mem)[i], 3);
 	}
-	/* One of the 1,024 is b's own. */
+	/* One of the 1,024 regions is b's own. */
 	assert_int_equal(told(&a, "shared_ops"), 1023);
 	for (i = 0; i < RTE_DIM(mrs); i++)
 		assert_int_equal(leat_mr_deregister(mrs[i]), 0);
@@ -377,7 +380,7 @@ test_message(void **state)
 	assert_int_equal(told(&b, "shared_copies"), 1);
 }
 
-/* A side that shares, and one that does not. */
+/* One side shares its memory, and the other does not. */
 static void
 test_one_side_only(void **state)
 {

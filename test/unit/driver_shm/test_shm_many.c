@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A thousand connections between two endpoints of shared memory: every one carries messages, a poll
- * of those that are silent costs no more than a poll of few, and all is given back.
+ * A thousand connections between two endpoints of shared memory: each carries messages, a poll of
+ * silent connections costs no more than a poll of few, and all resources are given back.
  */
 
 #include <sched.h>
@@ -22,11 +22,11 @@
 
 #define DEVICE "fabric_shm0"
 #define MANY 1000
-#define ROUNDS 64 /* after so many polls an endpoint has looked at all that are silent */
+#define ROUNDS 64 /* polls within which an endpoint has looked at all silent connections */
 #define PATIENCE 20000000
 
 static struct leat_ep *server, *client;
-static uint16_t peers[MANY]; /* of the client */
+static uint16_t peers[MANY]; /* the client's peer ids */
 static uint32_t nb_up, nb_down;
 
 static void
@@ -66,7 +66,7 @@ endpoint(void)
 	return ep;
 }
 
-/* One message over each connection, in an order of its own. */
+/* Send one message over each connection, in another order than that of the connections. */
 static void
 exchange(uint64_t *random)
 {
@@ -123,7 +123,7 @@ connect_to(uint32_t n)
 		ret = leat_ep_connect(client, "shm:many", NULL);
 		assert_true(ret >= 0);
 		peers[i] = (uint16_t)ret;
-		/* Not all at once: a listener has a queue. */
+		/* Connect a few at a time: a listener's queue is short. */
 		while (nb_up < 2 * (i + 1)) {
 			turn();
 			sched_yield();
@@ -131,7 +131,7 @@ connect_to(uint32_t n)
 	}
 }
 
-/* Cycles of a poll that finds nothing, the least of many. */
+/* @return cycles of a poll that finds nothing, the smallest of many */
 static uint64_t
 idle_poll(void)
 {
@@ -168,7 +168,10 @@ test_many(void **state)
 	many = idle_poll();
 	print_message("an idle poll: %u cycles with 20 connections, %u with %u\n",
 		      (unsigned int)few, (unsigned int)many, MANY);
-	/* Fifty times as many; on a busy machine the least is still near what it takes. */
+	/*
+	 * Fifty times as many connections; the smallest value hardly depends on how busy the
+	 * machine is.
+	 */
 	assert_true(many < 4 * few + 200);
 	for (i = 0; i < 8; i++)
 		exchange(&random);
@@ -196,7 +199,7 @@ main(int argc, char **argv)
 	char *eal[64];
 	int i, ret, n = 0;
 
-	/* Two descriptors for each side of a connection. */
+	/* Each side of a connection takes two descriptors. */
 	if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_max < 8192) {
 		printf("needs 8192 descriptors (ulimit -Hn)\n");
 		return 77;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Memory that a process shares, and what a peer says of memory that it shares: all that can't be is
- * refused, with nothing left mapped.
+ * Memory that a process shares, and what a peer says of memory that it shares: everything
+ * impossible is refused, with nothing left mapped.
  */
 
 #include "leat_cmocka.h"
@@ -24,7 +24,7 @@
 #define PAGE UINT64_C(4096)
 #define AT UINT64_C(0x100000000)
 
-/* What a peer sends: [0] is the table's. */
+/* The pieces that a peer announces; [0] is the table itself. */
 static struct shm_memory table;
 static int fds[1 + SHM_SHARE_FDS];
 
@@ -44,7 +44,7 @@ memory_file(size_t len)
 	return fd;
 }
 
-/* A piece of a file of its own. */
+/* Add a piece with a file of its own. */
 static void
 piece_add(uint64_t addr, uint64_t len)
 {
@@ -99,7 +99,7 @@ byte_of(int fd, uint64_t at)
 	return c;
 }
 
-/* ---- what is right ---- */
+/* ---- valid tables ---- */
 
 static void
 test_pieces_in_one_run(void **state)
@@ -185,7 +185,7 @@ test_part_of_a_file(void **state)
 	shm_reach_free(r);
 }
 
-/* ---- what can't be ---- */
+/* ---- invalid tables ---- */
 
 static void
 test_pieces_without_descriptors(void **state)
@@ -224,7 +224,7 @@ test_sizes(void **state)
 	unsigned int i;
 
 	(void)state;
-	piece_add(AT + 16 * PAGE, PAGE); /* it is mapped first, and unmapped */
+	piece_add(AT + 16 * PAGE, PAGE); /* mapped before the wrong piece is seen, then unmapped */
 	piece_add(AT, 4 * PAGE);
 	for (i = 0; i < RTE_DIM(wrong); i++) {
 		tab()->pieces[1] =
@@ -285,7 +285,7 @@ test_table(void **state)
 	assert_ptr_equal(mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, good, 0), MAP_FAILED);
 }
 
-/* ---- this process's own ---- */
+/* ---- the table of this process ---- */
 
 static void
 test_memory_of_eal(void **state)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The wait object of fabric_shm: what arm says, and what wakes an endpoint that is armed. Both
- * endpoints are of this process, which also takes the turns of the one that is awake. The death of
- * a process wakes as well, see test/shm/steps.c; many wake-ups: test_reactor_wake.c.
+ * The wait object of fabric_shm: what arm returns, and what wakes an armed endpoint. Both endpoints
+ * are in this process, which also polls the one that is awake. The death of a process wakes, too:
+ * test/shm/steps.c; many wake-ups: test_reactor_wake.c.
  */
 
 #include <errno.h>
@@ -19,16 +19,17 @@
 
 #include "leat_cmocka.h"
 
-/* Within which a note comes; on a loaded machine it may take a while. */
+/* Time within which a wake-up arrives; long enough for a loaded machine. */
 #define PATIENCE_MS 10000
-#define DEPTH 16 /* of the device, below */
+#define DEPTH 16 /* depth of the device's rings, below */
 #define MANY (4 * DEPTH)
 
-/* The sleeper is armed, its peer is awake. */
+/* Two endpoints: the sleeper is armed, its peer is awake. */
 static struct {
 	struct leat_ep *sleeper, *other;
-	uint16_t other_id, sleeper_id; /* the peer's number at the sleeper, and at the other */
-	struct leat_mr *mr;	       /* of the other */
+	/* the awake peer's id at the sleeper, and the sleeper's id at the peer */
+	uint16_t other_id, sleeper_id;
+	struct leat_mr *mr; /* the awake peer's region */
 	struct leat_rkey key;
 	uint64_t word[MANY], target;
 	struct leat_op op[MANY], recv;
@@ -72,7 +73,7 @@ woken(int ms)
 	return poll(&p, 1, ms) == 1;
 }
 
-/* What is left of the connection's messages, or of the last test, is taken first. */
+/* First take what is left of the connection's messages, or of the last test. */
 static void
 sleep_now(void)
 {
@@ -176,7 +177,7 @@ test_message(void **state)
 		;
 }
 
-/* It is there already: no wake-up would come for it. */
+/* The message is there already: no wake-up will come for it. */
 static void
 test_message_before(void **state)
 {
@@ -191,7 +192,7 @@ test_message_before(void **state)
 		;
 }
 
-/* One write is on its way; it is done when the target has taken it. */
+/* One write is in flight; it completes when the target has taken it. */
 static void
 test_ack(void **state)
 {
@@ -215,7 +216,7 @@ test_ack(void **state)
 		;
 }
 
-/* Slots that become free wake no sender. */
+/* Freed slots wake no sender. */
 static void
 test_refused(void **state)
 {
@@ -244,7 +245,7 @@ test_refused(void **state)
 		while (t.recv.state != LEAT_OP_IDLE)
 			(void)turn(t.other);
 	}
-	/* There is room: it is to post again. */
+	/* There is room: the sleeper is to post again. */
 	assert_int_equal(leat_ep_arm(t.sleeper), -EAGAIN);
 	leat_ep_disarm(t.sleeper);
 	sleep_now();
@@ -278,7 +279,8 @@ group_setup(void **state)
 	if (leat_dev_info_get(leat_dev_get(0), &info) < 0)
 		return -1;
 	if (!info.wait)
-		exit(77); /* meson: skipped; the kernel has no membarrier(2), or it is not permitted */
+		/* meson: skipped; the kernel has no membarrier(2), or does not permit it */
+		exit(77);
 	return 0;
 }
 
