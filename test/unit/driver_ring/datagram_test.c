@@ -86,7 +86,7 @@ datagram_one(const struct ring_pair *p, size_t size, unsigned int way)
 	memset(in, 0x55, sizeof(in));
 	ring_test_post(p->b, &r);
 	ring_test_post(p->a, &s);
-	/* It is done, and nobody looks at its buffer any more. */
+	/* The send is complete: the device does not read its buffer any more. */
 	memset(out, 0xaa, sizeof(out));
 	assert_ptr_equal(ring_test_wait(p->a), &s);
 	assert_int_equal(s.status, 0);

@@ -8,7 +8,7 @@
 
 #include <leat_error.h>
 
-#define PATIENCE 2000000 /* polls; nothing here needs more than a few */
+#define PATIENCE 2000000 /* polls; no test needs more than a few */
 
 int
 ring_test_start(void **state)

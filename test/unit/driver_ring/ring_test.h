@@ -3,7 +3,7 @@
 #define RING_TEST_H
 
 /*
- * What the tests of the ring driver share: leat on four devices, and pairs of endpoints driven by
+ * Shared by the tests of the ring driver: leat on four devices, and pairs of endpoints driven by
  * one thread.
  */
 
@@ -16,31 +16,31 @@
 #define LARGE "fabric_ring2"	/* inline=0: every message is copied from the sender's buffer */
 #define DATAGRAM "fabric_ring3" /* type=datagram */
 
-/* Starts leat with the devices above. For cmocka's group setup, and teardown. */
+/* Start leat with the devices above: group setup and teardown, for cmocka. */
 int ring_test_start(void **state);
 int ring_test_stop(void **state);
 
-/* Two endpoints of a device, connected. The ids are those that each has for the other. */
+/* Two connected endpoints of a device. Each id is the other endpoint's, at that endpoint. */
 struct ring_pair {
 	struct leat_ep *a, *b;
 	uint16_t pa, pb;
 };
 
 struct leat_ep *ring_test_ep(const char *dev, const struct leat_ep_conf *conf);
-/* Connects a to b, which must listen at addr. Drives both. */
+/* Connect a to b, which must listen at addr. Drives both. */
 void ring_test_connect(struct leat_ep *a, struct leat_ep *b, const char *addr, uint16_t *pa,
 		       uint16_t *pb);
 /* conf NULL: every op type, otherwise defaults. */
 void ring_pair_open(struct ring_pair *p, const char *dev, const struct leat_ep_conf *conf);
 void ring_pair_close(struct ring_pair *p);
 
-/* Polls until an op comes back (which must be the next one). */
+/* Poll until an op comes back, which must be the next one. */
 struct leat_op *ring_test_wait(struct leat_ep *ep);
-/* The same, driving the other endpoint as well. */
+/* As ring_test_wait(), driving the other endpoint as well. */
 struct leat_op *ring_test_wait2(struct leat_ep *ep, struct leat_ep *other);
 /*
- * Waits for an event of that type on ep, driving the other too if it is not NULL. Others are an
- * error.
+ * Wait for an event of that type on ep, driving the other endpoint too if it is not NULL. Any other
+ * event is an error.
  */
 void ring_test_event(struct leat_ep *ep, struct leat_ep *other, enum leat_event_type type,
 		     struct leat_event *ev);

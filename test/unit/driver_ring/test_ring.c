@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The ring itself: names, places and laps, a full ring, the device's arguments, closing. */
+/* The ring itself: names, slots and laps, a full ring, the device's arguments, closing. */
 
 #include "ring_test.h"
 
@@ -51,7 +51,7 @@ names(void **state)
 	assert_int_equal(leat_ep_listen_addr(ep, addr, sizeof(addr)), 0);
 	assert_string_equal(addr, "[::1]:7000");
 	assert_int_equal(leat_ep_listen_addr(ep, addr, 10), -ENOSPC);
-	/* the same name, and one that would get the same requests */
+	/* the same name, and names whose requests would overlap */
 	assert_int_equal(leat_ep_listen(other, "[::1]:7000"), -EADDRINUSE);
 	assert_int_equal(leat_ep_listen(other, ":7000"), -EADDRINUSE);
 	assert_int_equal(leat_ep_listen(other, "0.0.0.0:7000"), -EADDRINUSE);
@@ -59,7 +59,7 @@ names(void **state)
 	assert_int_equal(leat_ep_close(ep, 0, NULL, NULL), 0);
 	assert_int_equal(leat_ep_close(other, 0, NULL, NULL), 0);
 
-	/* a closed one's name is free again; a wildcard gets what is sent to any host */
+	/* a closed endpoint's name is free again; a wildcard gets requests to any host */
 	ep = ring_test_ep(PLAIN, NULL);
 	other = ring_test_ep(PLAIN, NULL);
 	assert_int_equal(leat_ep_listen(ep, ":7000"), 0);
@@ -109,7 +109,7 @@ connect_fails(void **state)
 	assert_int_equal(ev.peer, id);
 	assert_ptr_equal(ev.user, &params);
 
-	/* somebody does, but never answers; he gets no request that was taken back */
+	/* an endpoint listens, but never answers; it must not get a request that was withdrawn */
 	assert_int_equal(leat_ep_listen(b, "b:1"), 0);
 	assert_true(leat_ep_connect(a, "b:1", &params) >= 0);
 	ring_test_event(a, NULL, LEAT_EV_CONNECT_FAILED, &ev);
@@ -124,7 +124,7 @@ connect_fails(void **state)
 	ring_test_event(a, b, LEAT_EV_CONNECT_FAILED, &ev);
 	assert_int_equal(ev.status, -ECONNREFUSED);
 
-	/* asked, seen, taken back */
+	/* requested, seen by the listener, withdrawn */
 	id = leat_ep_connect(a, "b:1", NULL);
 	ring_test_event(b, a, LEAT_EV_CONNECT_REQ, &ev);
 	assert_int_equal(leat_ep_disconnect(a, (uint16_t)id), 0);
@@ -132,7 +132,7 @@ connect_fails(void **state)
 	ring_test_event(b, NULL, LEAT_EV_DISCONNECTED, &ev);
 	assert_int_equal(ev.status, 0);
 
-	/* it closes while the request waits */
+	/* the listener closes while the request waits */
 	assert_true(leat_ep_connect(a, "b:1", NULL) >= 0);
 	assert_int_equal(leat_ep_close(b, 0, NULL, NULL), 0);
 	ring_test_event(a, NULL, LEAT_EV_CONNECT_FAILED, &ev);
@@ -156,7 +156,7 @@ connect_early(void **state)
 	ring_test_event(b, a, LEAT_EV_CONNECT_REQ, &ev);
 	assert_int_equal(leat_ep_accept(b, ev.peer, NULL), 0);
 	ring_test_event(a, b, LEAT_EV_CONNECTED, &ev);
-	/* one goes without a word to its application: the other is told */
+	/* a closes before its application has seen CONNECTED: b is notified */
 	assert_int_equal(leat_ep_close(a, 0, NULL, NULL), 0);
 	ring_test_event(b, NULL, LEAT_EV_CONNECTED, &ev);
 	ring_test_event(b, NULL, LEAT_EV_DISCONNECTED, &ev);
@@ -164,7 +164,7 @@ connect_early(void **state)
 	assert_int_equal(leat_ep_close(b, 0, NULL, NULL), 0);
 }
 
-/* ---- places and laps ---- */
+/* ---- slots and laps ---- */
 
 #define NB 1024
 
@@ -173,10 +173,13 @@ static uint64_t out[NB], in[NB];
 
 struct flow {
 	struct ring_pair p;
-	uint64_t sent, taken; /* numbers of messages; each carries its own */
+	uint64_t sent, taken; /* numbers of messages; each message carries its own */
 };
 
-/* Sends up to n, which b need not expect. @return how many found room */
+/*
+ * Send up to n messages, for which b need not have receives.
+ * @return how many found room
+ */
 static uint32_t
 flow_send(struct flow *f, uint32_t n)
 {
@@ -191,7 +194,7 @@ flow_send(struct flow *f, uint32_t n)
 		if (leat_ep_post(f->p.a, &op, 1) == 0)
 			break;
 		f->sent++;
-		/* small ones are done at once */
+		/* small messages are complete at once */
 		assert_int_equal(leat_ep_poll(f->p.a, done, 64), 1);
 	}
 	return i;
@@ -214,7 +217,7 @@ flow_take(struct flow *f, uint32_t n)
 	}
 }
 
-/* Something in the other direction, so that a learns what was consumed. */
+/* Send a message from b to a, so that a learns how much was consumed. */
 static void
 flow_answer(struct flow *f)
 {
@@ -228,8 +231,8 @@ flow_answer(struct flow *f)
 }
 
 /*
- * An empty ring is full at exactly the depth, from any place and lap, and nothing is lost or moved.
- * Of what was taken out of a full one up to two places may not be in turn again yet.
+ * An empty ring is full at exactly the depth, from any slot and lap, and no message is lost or
+ * moved. Of the slots that were freed in a full ring, up to two may not be usable yet.
  */
 static void
 full_ring(const char *dev, uint32_t depth)
@@ -247,7 +250,7 @@ full_ring(const char *dev, uint32_t depth)
 		again = flow_send(&f, NB);
 		assert_in_range(again + 2, lap % depth + 1, lap % depth + 3);
 		flow_take(&f, (uint32_t)(f.sent - f.taken));
-		/* goes back to the first place if the lap is over there */
+		/* the send goes back to the first slot if the lap ends there */
 		assert_int_equal(flow_send(&f, 1), 1);
 		flow_take(&f, 1);
 		flow_answer(&f);
@@ -270,8 +273,8 @@ full_plain(void **state)
 }
 
 /*
- * A place that was passed over for 65536 messages, less or more by a few, holds a number that looks
- * like the one to come. Quiet laps in the first places, then a burst into those behind.
+ * A slot that was passed over for 65536 messages, or for a few less or more, holds a number that
+ * looks like the next one. Quiet laps use the first slots only, then a burst uses those behind.
  */
 static void
 stale_places(void **state)
@@ -293,7 +296,7 @@ stale_places(void **state)
 			}
 		}
 	}
-	/* and each single distance, near the end of the range of numbers */
+	/* and each single distance, near the wrap of the number */
 	for (i = 0; i < 600; i++) {
 		assert_int_equal(flow_send(&f, i % 40 + 1), i % 40 + 1);
 		flow_take(&f, i % 40 + 1);
@@ -302,7 +305,10 @@ stale_places(void **state)
 	ring_pair_close(&f.p);
 }
 
-/* A tagged message that nobody takes stays where it is; the others go around it, for many laps. */
+/*
+ * A tagged message that no receive takes stays in its slot; other messages go around it, for many
+ * laps.
+ */
 static void
 one_stuck(void **state)
 {
@@ -315,7 +321,7 @@ one_stuck(void **state)
 	for (left = 0; left < 34; left++) {
 		f.sent = f.taken = 0;
 		ring_pair_open(&f.p, SHALLOW, NULL);
-		/* at each place, with the first lap over or not */
+		/* the message in each slot, with the first lap over or not */
 		flow_send(&f, left % 16);
 		flow_take(&f, left % 16);
 		flow_answer(&f);
@@ -325,8 +331,8 @@ one_stuck(void **state)
 		ring_test_post(f.p.a, &stuck);
 		assert_ptr_equal(ring_test_wait(f.p.a), &stuck);
 		/*
-		 * consumed is a prefix: the ring fills behind the stuck one, but not before it is
-		 * full
+		 * The count of consumed messages is that of a prefix: the ring fills behind the
+		 * stuck message, but not before it is full.
 		 */
 		for (i = 0; i < 15; i++) {
 			assert_int_equal(flow_send(&f, 1), 1);
@@ -348,7 +354,7 @@ one_stuck(void **state)
 	}
 }
 
-/* ---- ends ---- */
+/* ---- close and disconnect ---- */
 
 static void
 last_words(void **state)
@@ -373,8 +379,7 @@ last_words(void **state)
 	ring_test_event(p.a, NULL, LEAT_EV_DISCONNECTED, &ev);
 	assert_int_equal(ev.status, -ECONNABORTED);
 	/*
-	 * nothing was polled here yet: what fits a receive comes all the same, before the end is
-	 * told
+	 * b has not polled yet: messages that have a receive arrive all the same, before the event
 	 */
 	ring_test_event(p.b, NULL, LEAT_EV_DISCONNECTED, &ev);
 	assert_int_equal(ev.status, 0);
@@ -383,7 +388,7 @@ last_words(void **state)
 		assert_int_equal(r[i].status, 0);
 		assert_int_equal(got[i], word[i]);
 	}
-	/* the third is gone with the connection; a receive from anybody stays posted */
+	/* the third message is dropped with the connection; a receive from any peer stays posted */
 	r[2] = ring_test_recv(&got[2], 8);
 	ring_test_post(p.b, &r[2]);
 	assert_int_equal(leat_ep_inflight(p.b), 1);
@@ -393,7 +398,7 @@ last_words(void **state)
 }
 
 /*
- * Large ops in the ring when either side ends: each comes back, once, with the right word for it.
+ * Large ops in the ring when either side ends: each comes back once, with the right status.
  */
 static void
 close_with_ops(void **state)
@@ -414,7 +419,8 @@ close_with_ops(void **state)
 			s[i] = ring_test_send(p.pa, big[i], sizeof(big[i]));
 			ring_test_post(p.a, &s[i]);
 		}
-		(void)leat_ep_poll(p.b, NULL, 0); /* takes the first, the others are unexpected */
+		/* matches the first message; the others are unexpected */
+		(void)leat_ep_poll(p.b, NULL, 0);
 		if (who == 0)
 			assert_int_equal(leat_ep_disconnect(p.a, p.pa), 0);
 		else
@@ -447,7 +453,7 @@ count(struct leat_op *op, void *arg)
 	(*n)++;
 }
 
-/* An endpoint that had to be aborted is a death for its peers. */
+/* The peers of an endpoint that had to be aborted see a death. */
 static void
 aborted(void **state)
 {
@@ -474,7 +480,7 @@ aborted(void **state)
 	assert_int_equal(leat_ep_close(p.b, 0, NULL, NULL), 0);
 }
 
-/* An endpoint that talks to itself. */
+/* An endpoint connected to itself. */
 static void
 itself(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The board of marks, without a ring: what is marked is taken, once. */
+/* The board of marks, without a ring: a connection that was marked is taken, once. */
 
 #include <pthread.h>
 #include <sched.h>
@@ -12,7 +12,7 @@
 #define NB 1600
 #define MARKERS 3
 #define ROUNDS 300
-#define PATIENCE 20000000 /* looks at a board on which something is about to be marked */
+#define PATIENCE 20000000 /* looks at a board on which a mark is about to appear */
 
 static struct ring_board *board;
 
@@ -90,7 +90,7 @@ merged(void **state)
 	board_close();
 }
 
-/* Boards of a single connection, and of one more than a line has. */
+/* Boards of a single connection, and of one more than a line of marks has room for. */
 static void
 small(void **state)
 {
@@ -116,8 +116,9 @@ small(void **state)
 /* ---- threads ---- */
 
 /*
- * Of each connection: what its peer published last, which only the mark orders, and what the owner
- * has seen. A peer publishes nothing more before that, so a mark that is lost is never made good.
+ * For each connection: the value that its peer published last, ordered only by the mark, and the
+ * value that the owner has seen. A peer publishes the next value only when the owner has seen this
+ * one, so a lost mark is never made good.
  */
 static uint32_t published[NB], seen[NB];
 static uint32_t nb_seen;
@@ -129,7 +130,7 @@ marker(void *arg)
 {
 	uint32_t me = (uint32_t)(uintptr_t)arg, round, nr;
 
-	/* The connections of one word belong to all of them. */
+	/* Markers share each word: its connections are spread over all of them. */
 	for (round = 0; round < ROUNDS; round++) {
 		for (nr = me; nr < NB; nr += MARKERS) {
 			while (__atomic_load_n(&seen[nr], __ATOMIC_ACQUIRE) != round) {
@@ -179,7 +180,7 @@ threads(void **state)
 		assert_int_equal(pthread_join(thread[i], NULL), 0);
 	assert_int_equal(nb_seen, NB * ROUNDS);
 	assert_false(wrong);
-	/* A mark may be taken before its peer adds the line, which then has nothing. */
+	/* A mark may be taken before its peer adds the line; the line then has none. */
 	ring_board_take(board, see, NULL);
 	assert_int_equal(nb_seen, NB * ROUNDS);
 	assert_false(ring_board_marked(board));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The buffer of datagrams, without a ring: a producer that knows late what was consumed. */
+/* The buffer of datagrams, without a ring: a producer that learns late what was consumed. */
 
 #include <errno.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 
 #define SLOTS_MAX 512
 
-/* What is on the way: message n at n modulo SLOTS_MAX. */
+/* Messages in flight: message n is at n modulo SLOTS_MAX. */
 static struct {
 	struct ring_buf b;
 	struct {
@@ -23,7 +23,11 @@ static struct {
 		uint32_t len;
 	} msgs[SLOTS_MAX];
 	uint32_t slots;
-	uint64_t sent, consumed, seen; /* numbers of the next one */
+	/*
+	 * numbers of the next message to send, to consume, and that the producer knows to be
+	 * consumed
+	 */
+	uint64_t sent, consumed, seen;
 } m;
 
 static void
@@ -32,10 +36,13 @@ open_buf(uint32_t slots, uint32_t max)
 	memset(&m, 0, sizeof(m));
 	m.slots = slots;
 	assert_int_equal(ring_buf_init(&m.b, slots, max), 0);
-	m.sent = m.consumed = m.seen = UINT32_MAX - 1000; /* numbers are not those of its places */
+	m.sent = m.consumed = m.seen = UINT32_MAX - 1000; /* message numbers are not slot numbers */
 }
 
-/* Sends a message if a slot is known to be free; len 0: without bytes. @return false: no room */
+/*
+ * Send a message if the producer knows of a free slot; len 0: without bytes.
+ * @return false: no room
+ */
 static bool
 put(uint32_t len)
 {
@@ -56,7 +63,7 @@ put(uint32_t len)
 	return true;
 }
 
-/* Whoever wrote over it while it was on the way shows. */
+/* Consume a message, and check that nothing was written over it while it was in flight. */
 static void
 take(void)
 {
@@ -70,8 +77,8 @@ take(void)
 }
 
 /*
- * Any sizes, any backlog. While there are slots there are bytes, unless the buffer is as large as
- * buffers get; then it holds at least that, less a gap.
+ * Any sizes, any backlog. While there are slots there is room for bytes, unless the buffer has
+ * reached its maximum size; then it holds at least that much, less a gap.
  */
 static void
 any_order(uint32_t slots, uint32_t max, uint64_t seed)
@@ -149,7 +156,7 @@ slots_are_full_first(void **state)
 	}
 }
 
-/* The largest one is full at exactly its size; each message that goes makes room for one. */
+/* The largest buffer is full at exactly its size; each consumed message makes room for one. */
 static void
 full_of_bytes(void **state)
 {
@@ -163,9 +170,9 @@ full_of_bytes(void **state)
 	for (lap = 0; lap < 3 * n; lap++) {
 		assert_false(put(4096));
 		assert_false(put(1));
-		assert_true(put(0)); /* small ones go on */
+		assert_true(put(0)); /* messages without bytes need no room */
 		take();
-		assert_false(put(1)); /* nobody knows yet */
+		assert_false(put(1)); /* the producer does not know yet */
 		m.seen = m.consumed;
 		while (m.msgs[m.consumed % SLOTS_MAX].at == NULL)
 			take();
@@ -174,7 +181,7 @@ full_of_bytes(void **state)
 	ring_buf_free(&m.b);
 }
 
-/* A gap at the end is given back with what lies before it. */
+/* A gap at the buffer's end is freed with the message before it. */
 static void
 around_the_end(void **state)
 {
@@ -184,7 +191,7 @@ around_the_end(void **state)
 	open_buf(SLOTS_MAX, 16384);
 	for (i = 0; i < 31; i++)
 		assert_true(put(16384));
-	assert_true(put(8192)); /* and as much is left */
+	assert_true(put(8192)); /* 8192 bytes are left before the end */
 	assert_false(put(16384));
 	take();
 	take();
@@ -192,7 +199,7 @@ around_the_end(void **state)
 	assert_true(put(16384));
 	assert_ptr_equal(m.msgs[(m.sent - 1) % SLOTS_MAX].at, m.b.mem);
 	assert_true(put(16384));
-	assert_false(put(64)); /* the two that were taken, no more */
+	assert_false(put(64)); /* no more room than the two consumed messages had */
 	while (m.consumed != m.sent)
 		take();
 	m.seen = m.consumed;
@@ -201,7 +208,7 @@ around_the_end(void **state)
 	ring_buf_free(&m.b);
 }
 
-/* When nothing is left it begins again: little traffic stays in few pages. */
+/* An empty buffer is used from its begin again: little traffic stays in few pages. */
 static void
 begins_again(void **state)
 {
@@ -230,7 +237,7 @@ out_of_memory(void **state)
 
 	(void)state;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	skip(); /* it would be out of memory, too */
+	skip(); /* the sanitizer would run out of memory, too */
 #endif
 	assert_int_equal(getrlimit(RLIMIT_AS, &old), 0);
 	none = old;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Datagrams that arrive: of each size, in bursts to many, among those that are wrong. */
+/* Datagrams that arrive: of each size, in bursts to many peers, among invalid ops. */
 
 #include "datagram_test.h"
 
@@ -16,7 +16,7 @@
 
 /* ---- arguments ---- */
 
-/* Does leat_init() refuse a device, in a child of its own, and say that? */
+/* Check in a child that leat_init() refuses a device, with this message. */
 static void
 refused(const char *dev, const char *words)
 {
@@ -67,7 +67,7 @@ info(void **state)
 	assert_int_equal(i.inline_max, 8);
 }
 
-/* ---- one after the other ---- */
+/* ---- single datagrams ---- */
 
 static uint8_t out[MTU + 1], in[MTU + 1];
 
@@ -107,7 +107,7 @@ too_long(void **state)
 	(void)state;
 	for (i = 0; i < RTE_DIM(of); i++) {
 		ring_pair_open(&p, of[i].dev, &datagrams);
-		/* among others, in its turn */
+		/* among other messages, in its turn */
 		for (k = 0; k < 3; k++) {
 			s[k] = ring_test_send(p.pa, out, of[i].mtu + (k == 1));
 			ops[k] = &s[k];
@@ -130,7 +130,10 @@ too_long(void **state)
 	}
 }
 
-/* A receive that is too short fails, is not written to, and the next message finds the next one. */
+/*
+ * A receive that is too short fails and is not written to; the next message goes to the next
+ * receive.
+ */
 static void
 short_receive(void **state)
 {
@@ -160,7 +163,7 @@ short_receive(void **state)
 
 /* ---- bursts ---- */
 
-#define SPOKES 20 /* more than every poll looks at */
+#define SPOKES 20 /* more peers than a poll looks at */
 
 static struct {
 	struct leat_ep *hub, *spoke[SPOKES];
@@ -168,10 +171,10 @@ static struct {
 	struct leat_op tx[NB], rx[SPOKES][NB];
 	uint8_t out[NB][MTU], in[SPOKES][NB][MTU];
 	uint64_t sent[SPOKES], taken[SPOKES]; /* numbers of messages */
-	uint64_t imm[SPOKES][NB];	      /* of those on the way; 0: none */
+	uint64_t imm[SPOKES][NB];	      /* immediates of the messages in flight; 0: none */
 } w;
 
-/* Message nr for a spoke is so long. */
+/* The length of message nr to a spoke. */
 static size_t
 size_of(unsigned int spoke, uint64_t nr)
 {
@@ -211,7 +214,7 @@ spokes_close(void)
 	assert_int_equal(leat_ep_close(w.hub, 1000000, NULL, NULL), 0);
 }
 
-/* A burst of up to n, from ops that are free: a few to one spoke, then to others. */
+/* Post a burst of up to n free ops: a few to one spoke, then to others. */
 static uint16_t
 spokes_send(uint16_t n, uint64_t *seed)
 {
@@ -225,7 +228,7 @@ spokes_send(uint16_t n, uint64_t *seed)
 			left = (unsigned int)(test_random(seed) % 12);
 		}
 		if (w.sent[spoke] - w.taken[spoke] == 100)
-			break; /* 400 KiB at most: none is lost */
+			break; /* 400 KiB at most in flight, so that none is lost */
 		w.tx[i] = ring_test_send(w.at_hub[spoke], w.out[i], size_of(spoke, w.sent[spoke]));
 		w.imm[spoke][w.sent[spoke] % NB] = 0;
 		if (test_random(seed) % 8 == 0) {
@@ -264,7 +267,10 @@ spoke_take(unsigned int spoke, uint16_t n)
 	}
 }
 
-/* Of all sizes, to one peer or to many, with backlogs of all lengths: all arrive, in order. */
+/*
+ * Messages of all sizes, to one peer or to many, with backlogs of all lengths: all arrive, in
+ * order.
+ */
 static void
 bursts(void **state)
 {
@@ -294,7 +300,7 @@ bursts(void **state)
 	spokes_close();
 }
 
-/* A poll copies so much and no more: other peers, and the application, have their turn. */
+/* A poll copies a limited number of bytes: other peers, and the application, have their turn. */
 static void
 bounded_poll(void **state)
 {

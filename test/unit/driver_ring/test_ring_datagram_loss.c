@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Datagrams that are lost, endpoints that go, and how much memory connections take. */
+/* Datagrams that are lost, endpoints that close, and how much memory connections take. */
 
 #include "datagram_test.h"
 
@@ -15,9 +15,9 @@
 
 #include <leat_error.h>
 
-/* ---- what is lost ---- */
+/* ---- lost datagrams ---- */
 
-/* A full ring loses what comes, and nothing that is in it; the sender gets on as ever. */
+/* A full ring drops new messages, and none that it holds; the sender's ops go on as ever. */
 static void
 full(void **state)
 {
@@ -55,7 +55,7 @@ full(void **state)
 	}
 }
 
-/* With a shallow ring slots are what is short, whatever the sizes. */
+/* A shallow ring runs out of slots, whatever the sizes. */
 static void
 full_of_slots(void **state)
 {
@@ -68,7 +68,7 @@ full_of_slots(void **state)
 	ring_pair_close(&p);
 }
 
-/* What finds no receive is gone; what comes later is not. */
+/* A message without a receive is dropped; later ones are not. */
 static void
 unreceived(void **state)
 {
@@ -87,7 +87,10 @@ unreceived(void **state)
 	ring_pair_close(&p);
 }
 
-/* An endpoint takes what its own mtu allows: the sender's op succeeds, the message is lost. */
+/*
+ * An endpoint receives what its own mtu allows: the send of a longer message succeeds, and the
+ * message is lost.
+ */
 static void
 different_mtu(void **state)
 {
@@ -131,9 +134,9 @@ different_mtu(void **state)
 	}
 }
 
-/* ---- ends ---- */
+/* ---- cancelled receives, endpoints that close ---- */
 
-/* Receives that are cancelled between datagrams; the others take them, in order. */
+/* Some receives are cancelled between datagrams; the others take the messages, in order. */
 static void
 cancelled(void **state)
 {
@@ -166,7 +169,10 @@ cancelled(void **state)
 	ring_pair_close(&p);
 }
 
-/* Its end is told to nobody; sends to it succeed, and what it had not taken goes with it. */
+/*
+ * No event tells the peers that an endpoint closed. Sends to it succeed, and messages that it had
+ * not received are dropped with it.
+ */
 static void
 receiver_goes(void **state)
 {
@@ -194,7 +200,7 @@ receiver_goes(void **state)
 	}
 }
 
-/* What was sent before the sender went can still be received. */
+/* Messages sent before the sender closed can still be received. */
 static void
 sender_goes(void **state)
 {
@@ -220,7 +226,7 @@ sender_goes(void **state)
 
 #define CONNECTIONS 500
 
-/* Of this process, bytes: addresses in use, memory in use. */
+/* Of this process, in bytes: address space, and memory in use. */
 static void
 statm(uint64_t *addresses, uint64_t *memory_used)
 {
@@ -237,8 +243,8 @@ statm(uint64_t *addresses, uint64_t *memory_used)
 }
 
 /*
- * Address space for the worst, memory for what is on the way: some pages per connection, however
- * much goes through it.
+ * Address space is reserved for the worst case; memory is used for messages in flight: some pages
+ * per connection, however much traffic goes through it.
  */
 static void
 memory(void **state)
@@ -252,7 +258,7 @@ memory(void **state)
 
 	(void)state;
 #ifdef __SANITIZE_THREAD__
-	skip(); /* its notes about memory are memory, too */
+	skip(); /* the sanitizer's own bookkeeping uses memory, too */
 #endif
 	conf.max_peers = CONNECTIONS;
 	p.a = ring_test_ep(DATAGRAM, &conf);
@@ -275,14 +281,15 @@ memory(void **state)
 	statm(NULL, &after);
 	used = after - before;
 	print_message("%" PRIu64 " KiB per connection\n", used / CONNECTIONS / 1024);
-	/* 160 KiB went through each of them. */
+	/* 160 KiB went through each connection. */
 	assert_true(used < CONNECTIONS * UINT64_C(80) * 1024);
 	(void)leat_ep_close(p.b, 0, NULL, NULL);
 	assert_int_equal(leat_ep_close(p.a, 0, NULL, NULL), 0);
 }
 
 /*
- * No address space for the buffer of a connection, here and there: an error, and no trace of it.
+ * No address space for the buffer of a connection, at different moments: an error, and nothing left
+ * behind.
  */
 static void
 out_of_memory(void **state)
@@ -295,14 +302,14 @@ out_of_memory(void **state)
 
 	(void)state;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	skip(); /* they have none left, either */
+	skip(); /* the sanitizer has no address space left, either */
 #endif
 	p.a = ring_test_ep(DATAGRAM, &datagrams);
 	p.b = ring_test_ep(DATAGRAM, &datagrams);
 	assert_int_equal(leat_ep_listen(p.b, "tight:1"), 0);
 	assert_int_equal(getrlimit(RLIMIT_AS, &old), 0);
 	tight = old;
-	/* Beside what there is something for the slots. */
+	/* Besides the address space in use, leave some for the slots. */
 	statm(&room, NULL);
 	tight.rlim_cur = room + BUFFER / 2;
 	assert_int_equal(setrlimit(RLIMIT_AS, &tight), 0);
@@ -319,7 +326,7 @@ out_of_memory(void **state)
 	assert_int_equal(setrlimit(RLIMIT_AS, &tight), 0);
 	assert_int_equal(leat_ep_accept(p.b, ev.peer, NULL), -ENOMEM);
 	assert_int_equal(setrlimit(RLIMIT_AS, &old), 0);
-	/* It may be tried again. */
+	/* The accept may be tried again. */
 	assert_int_equal(leat_ep_accept(p.b, ev.peer, NULL), 0);
 	p.pb = ev.peer;
 	ring_test_event(p.b, p.a, LEAT_EV_CONNECTED, &ev);

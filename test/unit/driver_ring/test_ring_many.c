@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A hub of which the number of links goes up and down across the thresholds beyond which it relies
- * on marks (ring_mark.h), with traffic on all of them. Each client has one message on the way: a
- * message or an ack that the hub does not look for is never followed by another one that would
- * make it look, and the test comes to a standstill.
+ * A hub whose number of links goes up and down across the thresholds beyond which it relies on
+ * marks (ring_mark.h), with traffic on all of them. Each client has one message in flight: if the
+ * hub misses a message or an ack, no other one follows that would make it look, and the test comes
+ * to a standstill.
  */
 
 #include "ring_test.h"
@@ -22,19 +22,19 @@
 #define CLIENTS 40 /* more than RING_FEW */
 #define SOME 3	   /* fewer than RING_FEW_AGAIN */
 #define PHASES 8
-#define EXCHANGES 60 /* of each client, per phase */
+#define EXCHANGES 60 /* exchanges of each client, per phase */
 #define OPS 64
 #define BYE UINT64_MAX
 #define WAKE_MS 20000
-#define PATIENCE 3000000 /* turns of the clients without any progress */
+#define PATIENCE 3000000 /* turns of the clients without progress */
 
 enum client_state { DOWN, CONNECTING, UP, CLOSING };
 
 struct client {
 	struct leat_ep *ep;
-	uint16_t id; /* of the hub */
+	uint16_t id; /* the hub's id at the client */
 	enum client_state state;
-	bool waiting; /* for the answer */
+	bool waiting; /* the client waits for the answer */
 	bool sending;
 	uint32_t left; /* exchanges in this phase */
 	uint64_t word, answer;
@@ -50,14 +50,14 @@ static struct {
 	unsigned int up, target;
 	uint64_t asked;
 	uint64_t progress;
-	/* the hub's thread */
+	/* fields of the hub's thread */
 	struct leat_ep *hub;
 	struct leat_op recvs[OPS], sends[OPS];
 	uint64_t words[OPS];
 	bool sleeps;
 	bool stop;
 	uint64_t answered; /* sends that came back */
-	int bad;	   /* cmocka's checks belong to the first thread */
+	int bad;	   /* failed checks: cmocka's may only be used in the first thread */
 	uint64_t slept;
 } m;
 
@@ -66,7 +66,7 @@ static struct {
 static void
 hub_post(struct leat_op *op)
 {
-	/* There is room: each peer has one message on the way. */
+	/* There is room: each peer has one message in flight. */
 	m.bad += leat_ep_post(m.hub, &op, 1) != 1;
 }
 
@@ -179,7 +179,7 @@ client_step(struct client *c)
 	} else if (m.up > m.target) {
 		m.up--;
 		c->state = CLOSING;
-		/* The hub does not hear of the end of a datagram endpoint. */
+		/* The hub gets no event when a datagram endpoint closes. */
 		if (m.datagram)
 			client_send(c, BYE);
 		else
@@ -250,7 +250,7 @@ phase_over(void)
 		if (c->state == UP && (c->left > 0 || c->waiting || c->sending))
 			return false;
 	}
-	/* The hub has the acks of its answers, too. */
+	/* The hub has received the acks of its answers, too. */
 	return nb == m.target && __atomic_load_n(&m.answered, __ATOMIC_RELAXED) == m.asked;
 }
 
@@ -311,7 +311,7 @@ run(const char *dev, unsigned int nb_eps, bool sleeps)
 	for (i = 0; i < PHASES; i++)
 		phase(i % 2 == 0 ? CLIENTS - i : SOME + i / 2);
 	__atomic_store_n(&m.stop, true, __ATOMIC_RELEASE);
-	/* It sleeps no more: closing rings its bell. */
+	/* Closing rings the hub's bell, which ends its sleep. */
 	for (i = 0; i < nb_eps; i++)
 		assert_int_equal(leat_ep_close(m.eps[i], 1000000, NULL, NULL), 0);
 	assert_int_equal(pthread_join(thread, NULL), 0);

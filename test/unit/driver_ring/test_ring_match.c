@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Matching: order among receives and among unexpected messages, cancelled ones of both, a model,
- * regions' keys.
+ * Matching: the order of receives and of unexpected messages, cancelled ones of both, a model, and
+ * keys of regions.
  */
 
 #include "ring_test.h"
@@ -29,7 +29,7 @@ directed_and_any(void **state)
 			r[i].peer = p.pb;
 		ring_test_post(p.b, &r[i]);
 	}
-	/* one of each kind goes */
+	/* one receive of each kind is cancelled */
 	assert_int_equal(leat_op_cancel(p.b, &r[2]), 0);
 	assert_int_equal(leat_op_cancel(p.b, &r[3]), 0);
 	for (i = 0; i < 6; i++) {
@@ -47,7 +47,7 @@ directed_and_any(void **state)
 	assert_int_equal(in[5], 3);
 	for (i = 0; i < 6; i++)
 		assert_ptr_equal(ring_test_wait(p.a), &s[i]);
-	/* the last two wait: oldest first */
+	/* the last two messages wait: the oldest is taken first */
 	for (i = 4; i < 6; i++) {
 		ring_test_post(p.b, &r[i]);
 		assert_ptr_equal(ring_test_wait(p.b), &r[i]);
@@ -106,7 +106,7 @@ tags(void **state)
 		assert_int_equal(op->tag_in, sent[i]);
 		assert_int_equal(*(uint64_t *)op->buf, i);
 	}
-	/* 0x77 fits nothing; the last receive takes another of its kind before it */
+	/* No receive matches 0x77; the remaining receive takes the next 0x20 past it. */
 	ring_test_post(p.a, &s[0]);
 	assert_ptr_equal(ring_test_wait(p.a), &s[0]);
 	assert_ptr_equal(ring_test_wait(p.b), &r[4]);
@@ -150,7 +150,7 @@ cancelled_unexpected(void **state)
 		}
 		(void)leat_ep_events(p.b, NULL, 0);
 		ring_test_post(p.a, &more);
-		/* some are taken back before they were looked at, some receive is posted already */
+		/* in odd rounds the send is cancelled before the receiver looked, then repeated */
 		if (round % 2 == 1) {
 			assert_int_equal(leat_op_cancel(p.a, &more), 0);
 			assert_ptr_equal(ring_test_wait(p.a), &more);
@@ -168,7 +168,7 @@ cancelled_unexpected(void **state)
 }
 
 /*
- * WRITE_IMM without a receive: the data is placed and acked, the notice waits in order with the
+ * WRITE_IMM without a receive: the data is placed and acked; the notice waits in order with the
  * messages.
  */
 static void
@@ -213,7 +213,10 @@ write_imm_unexpected(void **state)
 	ring_pair_close(&p);
 }
 
-/* A key is worth nothing once its region is gone, also when its place is taken by another. */
+/*
+ * A key is invalid once its region is deregistered, also when another region takes its place in the
+ * table.
+ */
 static void
 stale_keys(void **state)
 {
@@ -244,10 +247,10 @@ stale_keys(void **state)
 	ring_pair_close(&p);
 }
 
-/* ---- random ones against a model ---- */
+/* ---- random ops against a model ---- */
 
 #define MSGS 3000
-#define SLOTS 24 /* receives that may be posted */
+#define SLOTS 24 /* limit of posted receives */
 #define KINDS 2
 
 struct msg {
@@ -258,9 +261,9 @@ struct msg {
 };
 
 static struct model {
-	struct msg sent[MSGS]; /* not matched yet, oldest first */
+	struct msg sent[MSGS]; /* unmatched messages, oldest first */
 	uint32_t nb_sent;
-	struct leat_op *posted[SLOTS]; /* receives, oldest first */
+	struct leat_op *posted[SLOTS]; /* posted receives, oldest first */
 	uint32_t nb_posted;
 } m;
 
@@ -282,7 +285,7 @@ model_unpost(uint32_t i)
 	memmove(&m.posted[i], &m.posted[i + 1], (m.nb_posted - i) * sizeof(m.posted[0]));
 }
 
-/* The message that a receive, which came back, must have taken. */
+/* @return the message that a completed receive must have taken */
 static void
 model_check(struct leat_op *r)
 {
@@ -350,8 +353,8 @@ post_recv(struct ring_pair *p, uint64_t *seed)
 }
 
 /*
- * Each receive takes the oldest message that fits, whatever came, was posted or was cancelled in
- * between.
+ * Each receive takes the oldest message that matches, whatever arrived, was posted or was cancelled
+ * in between.
  */
 static void
 random_ones(void **state)
@@ -401,7 +404,7 @@ random_ones(void **state)
 			break;
 		}
 	}
-	/* receives for all that is left */
+	/* post receives for all remaining messages */
 	for (i = 0; back < MSGS && i < 100 * MSGS; i++) {
 		post_recv(&p, &seed);
 		take_all(&p, &back);
@@ -418,7 +421,10 @@ random_ones(void **state)
 	ring_pair_close(&p);
 }
 
-/* Many receives cancelled, in all orders, with gaps to be closed while others are posted. */
+/*
+ * Many receives are cancelled, in all orders, which leaves gaps to be closed while others are
+ * posted.
+ */
 static void
 gaps(void **state)
 {
@@ -441,8 +447,8 @@ gaps(void **state)
 			ring_test_post(p.b, &r[i]);
 		}
 		/*
-		 * each cancelled one makes room for another at the end, through which the gaps
-		 * wander
+		 * each cancelled receive makes room for another one at the end, so that gaps move
+		 * through the list
 		 */
 		for (k = 0; k < 100; k++) {
 			i = (uint32_t)(test_random(&seed) % 64);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * One endpoint with 1,000 peers: the next poll sees a message of any of them, and none shuts out
+ * One endpoint with 1,000 peers: the next poll sees a message of any of them, and no peer shuts out
  * another.
  */
 
@@ -17,7 +17,7 @@
 
 static struct leat_ep *hub, *spoke[PEERS];
 static uint16_t at_hub[PEERS],
-	at_spoke[PEERS]; /* ids: of spoke i at the hub, of the hub at spoke i */
+	at_spoke[PEERS]; /* ids: of spoke i at the hub, and of the hub at spoke i */
 static struct leat_op recv[64], tx[PEERS];
 static uint64_t in[64], out[PEERS];
 
@@ -39,7 +39,7 @@ tell(int i)
 	assert_int_equal(leat_ep_poll(spoke[i], &done, 1), 1);
 }
 
-/* The hub's peers hear what it wants of them, and it hears their answers. */
+/* Let the peers see that the hub wants marks, and the hub see their answers. */
 static void
 settle(void)
 {
@@ -88,7 +88,7 @@ close_all(void **state)
 	return ring_test_stop(state);
 }
 
-/* What peer i told comes within so many polls. */
+/* Check that the message of peer i arrives within so many polls. */
 static void
 expect_within(int i, int polls)
 {
@@ -108,7 +108,7 @@ expect(int i)
 	expect_within(i, 1);
 }
 
-/* A peer's message is seen at once, whoever it is. */
+/* A message is seen in the next poll, whichever peer sent it. */
 static void
 anyone(void **state)
 {
@@ -121,7 +121,7 @@ anyone(void **state)
 	}
 }
 
-/* And so is the answer of one that was spoken to. */
+/* So is the ack of a peer to which the hub sent. */
 static void
 answer(void **state)
 {
@@ -150,7 +150,7 @@ readable(void)
 	return poll(&fd, 1, 0) == 1;
 }
 
-/* The hub does not sleep when something was told, and is woken when something is. */
+/* The hub does not sleep when a peer has sent, and is woken when one sends. */
 static void
 sleeping(void **state)
 {
@@ -173,7 +173,7 @@ sleeping(void **state)
 		leat_ep_disarm(hub);
 		expect(i);
 	}
-	/* Some are looked at, and others wait for the next poll. */
+	/* Some peers' messages are received, others wait for the next poll. */
 	for (i = 0; i < 3; i++)
 		tell(i);
 	for (i = 0; i < 3; i++) {
@@ -186,7 +186,10 @@ sleeping(void **state)
 	leat_ep_disarm(hub);
 }
 
-/* Peers that never stop, more than one poll takes, do not keep another one from being seen. */
+/*
+ * Peers that send all the time, more of them than one poll looks at, do not keep another peer from
+ * being seen.
+ */
 static void
 noisy(void **state)
 {
@@ -200,7 +203,7 @@ noisy(void **state)
 		uint16_t n;
 
 		/*
-		 * Each poll is done with the first one in the queue, or took four messages of it.
+		 * Each poll finishes the first peer in the queue, or takes four messages of it.
 		 */
 		assert_true(k <= NOISY);
 		for (i = 0; i < NOISY; i++) {
@@ -216,7 +219,7 @@ noisy(void **state)
 			post_recv(ops[i], ops[i]->buf);
 		}
 	}
-	/* what is left: at most the 16 slots of each */
+	/* the remaining messages: at most the 16 slots of each peer */
 	for (k = 0; k < 16 * NOISY; k++) {
 		uint16_t n = leat_ep_poll(hub, ops, 4);
 
@@ -225,7 +228,7 @@ noisy(void **state)
 	}
 }
 
-/* All speak at once; each message comes, once. */
+/* All peers send at once; each message arrives, once. */
 static void
 everybody(void **state)
 {
@@ -249,7 +252,7 @@ everybody(void **state)
 		assert_int_equal(got[i], 1);
 }
 
-/* A peer with unexpected messages up to its limit disturbs no other. */
+/* A peer with as many unexpected messages as its limit allows disturbs no other peer. */
 static void
 one_is_full(void **state)
 {
@@ -271,7 +274,7 @@ one_is_full(void **state)
 		tell(i);
 		expect(i);
 	}
-	/* they are all still there, and in order with those of others */
+	/* these messages are still there, in order with those of other peers */
 	for (i = 0; i < 16; i++) {
 		struct leat_op r = ring_test_recv(&word, 8);
 
@@ -283,7 +286,7 @@ one_is_full(void **state)
 	}
 }
 
-/* Half of them go; the others are heard as before. */
+/* Half of the peers close; the others' messages are seen as before. */
 static void
 half_go(void **state)
 {
@@ -320,8 +323,8 @@ reopen(int i)
 }
 
 /*
- * One dies right after it told something, with an op that nobody takes: what it told arrives, and
- * its end is an event. The peer that gets its number is heard.
+ * A peer dies right after it sent, with an op in flight that no receive takes: its message arrives,
+ * and its end is an event. The next peer with the same id is seen.
  */
 static void
 one_dies(void **state)
@@ -349,8 +352,8 @@ one_dies(void **state)
 }
 
 /*
- * All but a few go, so that the hub looks at all again, and come back, with other numbers. What was
- * told before any of that, and was not polled, is still there.
+ * All peers but a few close, so that the hub looks at all again, and connect again, with other ids.
+ * Messages sent before any of that, and not yet polled, are still there.
  */
 static void
 few_and_many(void **state)
@@ -372,13 +375,13 @@ few_and_many(void **state)
 		}
 		expect(1);
 		tell(3);
-		/* They hear that the hub wants no marks. */
+		/* Let the peers see that the hub wants no marks. */
 		for (i = 0; i < left; i++)
 			(void)leat_ep_events(spoke[i], NULL, 0);
 		expect(3);
 		/*
-		 * The hub wants marks again, and has some peers that have not heard of it: it looks
-		 * at 16 of them in each poll.
+		 * The hub wants marks again, and some peers have not seen that yet: it looks at 16
+		 * of those in each poll.
 		 */
 		for (i = PEERS - 1; i >= left; i--) {
 			reopen(i);
@@ -386,8 +389,7 @@ few_and_many(void **state)
 			expect_within(i % left, 2);
 		}
 		/*
-		 * Told before the peer marks anything, and polled after the hub relies on its
-		 * marks.
+		 * Sent before the peer sets any mark, and polled after the hub relies on its marks.
 		 */
 		tell(2);
 		settle();

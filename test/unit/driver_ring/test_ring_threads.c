@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Two threads, one endpoint each: what races. Run under ThreadSanitizer as well, which sees whether
- * each word that both touch is an atomic, and whether the copies of payloads are ordered by them.
+ * Races between two threads with one endpoint each. Also run under ThreadSanitizer, which sees
+ * whether each word that both threads touch is an atomic, and whether the atomics order the copies
+ * of payloads.
  */
 
 #include "ring_test.h"
@@ -19,13 +20,13 @@
 #define WINDOW 8
 #define BIG (64 * 1024)
 
-/* What the second thread does, and what both see of it. */
+/* The second thread's function, and the state that both threads see. */
 static struct {
 	struct ring_pair p;
 	bool stop;
-	uint64_t received; /* messages that came whole */
-	uint64_t failed;   /* receives that came back with an error */
-	int bad;	   /* what must not happen; cmocka's checks belong to the first thread */
+	uint64_t received; /* messages that arrived whole */
+	uint64_t failed;   /* receives that failed */
+	int bad;	   /* failed checks: cmocka's may only be used in the first thread */
 } t;
 
 static void
@@ -51,7 +52,9 @@ stopped(void)
 	return __atomic_load_n(&t.stop, __ATOMIC_ACQUIRE);
 }
 
-/* Each word of a message is its number, so that a buffer that was reused too early shows. */
+/*
+ * Each word of a message is the message's number, so that a buffer that was reused too early shows.
+ */
 static void
 fill(uint64_t *buf, size_t size, uint64_t nr)
 {
@@ -111,8 +114,8 @@ receiver(void *arg)
 }
 
 /*
- * A send that was cancelled did not arrive, one that was not did; and its buffer is the caller's
- * at once.
+ * A cancelled send has not arrived, any other one has; a cancelled send's buffer is the caller's at
+ * once.
  */
 static void
 cancel_races(void **state)
@@ -160,7 +163,7 @@ cancel_races(void **state)
 		}
 	}
 	second_stop(thread);
-	while (t.received < sent) { /* done here, not polled there */
+	while (t.received < sent) { /* complete at the sender, not yet polled by the receiver */
 		(void)ring_test_wait(t.p.b);
 		t.received++;
 	}
@@ -176,7 +179,7 @@ cancel_races(void **state)
 static struct leat_op sink_ops[WINDOW];
 static uint64_t *sink_bufs[WINDOW];
 
-/* Accepts, receives, and now and then ends the connection itself. */
+/* Accept, receive, and now and then end the connection. */
 static void *
 sink(void *arg)
 {
@@ -209,7 +212,7 @@ sink(void *arg)
 	return NULL;
 }
 
-/* @return id, once it is up; -1 if it was accepted and ended at once */
+/* @return the peer id once it is up; -1 if it was accepted and ended at once */
 static int
 connect_to_sink(const char *addr)
 {
@@ -280,7 +283,9 @@ close_in_copy(void **state)
 				assert_ptr_equal(done[i], &ops[back++]);
 				if (done[i]->status == 0)
 					ok++;
-				/* it is the caller's: nobody reads it any more */
+				/*
+				 * the buffer is the caller's: the device must not read it any more
+				 */
 				fill(done[i]->buf, HUGE_MSG, 0);
 				*(uint64_t *)done[i]->buf = 1;
 			}
@@ -305,7 +310,7 @@ close_in_copy(void **state)
 		for (i = 0; i < n; i++)
 			t.received += done[i]->status == 0;
 	}
-	/* a copy that was made counts on both sides */
+	/* a message that was copied counts on both sides */
 	assert_int_equal(t.received, ok);
 	ring_pair_close(&t.p);
 	for (i = 0; i < WINDOW; i++) {
@@ -314,20 +319,20 @@ close_in_copy(void **state)
 	}
 }
 
-/* ---- everything at once ---- */
+/* ---- all op types at once ---- */
 
 #define STREAM 20000
 
 struct stream {
 	struct leat_ep *ep;
 	uint16_t peer;
-	uint64_t mem[64]; /* the peer adds to [0], and writes the others */
+	uint64_t mem[64]; /* the peer adds to [0], and writes the other words */
 	struct leat_rkey key;
 	struct leat_op tx[WINDOW], rx[WINDOW], add, wr;
 	uint64_t out[WINDOW][512], in[WINDOW][512];
 	uint64_t sent, taken, added, word, old;
 	int bad;
-	bool through; /* wants nothing any more of the other */
+	bool through; /* this side wants nothing more from the other side */
 };
 
 static struct stream streams[2];
@@ -353,7 +358,7 @@ stream_done(struct stream *s, struct leat_op *op)
 		s->bad += *(uint64_t *)op->buf != s->taken || !whole(op->buf, op->len);
 		s->bad += leat_ep_post(s->ep, &op, 1) != 1;
 	} else if (op->type == LEAT_OP_FETCH_ADD) {
-		/* nobody else adds */
+		/* only this side adds to that word */
 		s->bad += s->old != s->added++;
 		if (s->added < STREAM / 10)
 			s->bad += leat_ep_post(s->ep, &op, 1) != 1;
@@ -403,10 +408,10 @@ stream_run(void *arg)
 		if (n == 0)
 			sched_yield();
 	}
-	if (s->bad != 0) /* nor can the other end */
+	if (s->bad != 0) /* the other side can't finish, either */
 		__atomic_store_n(&t.stop, true, __ATOMIC_RELEASE);
 	__atomic_store_n(&s->through, true, __ATOMIC_RELEASE);
-	/* what the other still wants from this side */
+	/* serve what the other side still wants from this one */
 	while (!stopped() && !__atomic_load_n(&peer->through, __ATOMIC_ACQUIRE)) {
 		n = leat_ep_poll(s->ep, done, WINDOW);
 		s->bad += n > 0;
@@ -471,7 +476,9 @@ struct flood {
 
 static struct flood floods[2];
 
-/* A burst, out of one buffer: each message is the device's while it is posted, and no longer. */
+/*
+ * A burst out of one buffer: each message belongs to the device while it is posted, and no longer.
+ */
 static void
 flood_send(struct flood *f, uint64_t *seed)
 {
@@ -517,7 +524,7 @@ flood_run(void *arg)
 			sched_yield();
 	}
 	__atomic_store_n(&f->through, true, __ATOMIC_RELEASE);
-	/* So that each is looked at as long as the other sends. */
+	/* Drive each endpoint as long as the other one sends. */
 	while (!__atomic_load_n(&other->through, __ATOMIC_ACQUIRE)) {
 		flood_send(f, &seed);
 		sched_yield();
@@ -525,7 +532,10 @@ flood_run(void *arg)
 	return NULL;
 }
 
-/* The first thread has a CPU of its own, EAL's main lcore's, which the second one would inherit. */
+/*
+ * The first thread has a CPU of its own, that of EAL's main lcore, which the second thread would
+ * inherit.
+ */
 static void *
 flood_elsewhere(void *arg)
 {
@@ -535,14 +545,14 @@ flood_elsewhere(void *arg)
 	CPU_ZERO(&all);
 	for (i = 0; i < CPU_SETSIZE; i++)
 		CPU_SET(i, &all);
-	/* Where it may not run anywhere else it runs there. */
+	/* If no other CPU is allowed, it stays on that CPU. */
 	(void)pthread_setaffinity_np(pthread_self(), sizeof(all), &all);
 	return flood_run(arg);
 }
 
 /*
- * Nobody waits for anybody: what comes is whole and younger than what came before, though the ring
- * and its buffer are full again and again, and their places used again.
+ * Neither side waits for the other: each message is whole, and younger than the one before, though
+ * the ring and its buffer are full again and again, and their slots reused.
  */
 static void
 datagrams(void **state)

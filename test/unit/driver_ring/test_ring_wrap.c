@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Numbers of messages. A slot's head has 16 bits of them, and a place may be passed over for long
- * while a conversation takes the first few (ring_fast.h): when it is filled again, or for the first
- * time, what is still in its head must not be taken for the message to come.
+ * Wrapping message numbers. A slot's head holds 16 bits of its message's number. A slot may be
+ * passed over for long while a conversation uses only the first few (ring_fast.h). When such a slot
+ * is filled again, or for the first time, its old head must not be taken for the next message.
  */
 
 #include <string.h>
@@ -14,7 +14,7 @@
 
 static struct ring_pair p;
 
-/* One message from x to y, of 8 bytes with that value; y has looked for it before it was sent. */
+/* Send one message of 8 bytes with that value from x to y; y polls for it before it is sent. */
 static void
 one(struct leat_ep *x, uint16_t peer, struct leat_ep *y, uint64_t value)
 {
@@ -36,7 +36,10 @@ one(struct leat_ep *x, uint16_t peer, struct leat_ep *y, uint64_t value)
 	assert_int_equal(tx.status, 0);
 }
 
-/* n messages from a to b; in a conversation each is answered. @return messages so far */
+/*
+ * Send n messages from a to b; in a conversation each is answered.
+ * @return number of messages so far
+ */
 static uint64_t
 talk(uint64_t sent, uint64_t n, bool answers)
 {
@@ -65,8 +68,8 @@ teardown(void **state)
 }
 
 /*
- * A conversation, and then a stream, which comes to places that were never filled, across the wrap
- * of the number.
+ * A conversation, then a stream, which comes to slots that were never filled, across the wrap of
+ * the number.
  */
 static void
 test_first_time(void **state)
@@ -87,7 +90,7 @@ test_first_time(void **state)
 	}
 }
 
-/* Likewise where the numbers wrapped if they began with 0. */
+/* The same across the wrap of numbers that began with 0. */
 static void
 test_first_time_from_0(void **state)
 {
@@ -98,8 +101,8 @@ test_first_time_from_0(void **state)
 }
 
 /*
- * A stream fills the places behind, a conversation passes them over for whole laps of the number,
- * and again.
+ * A stream fills the later slots, a conversation passes them over for whole laps of the number, and
+ * so on.
  */
 static void
 test_laps_later(void **state)
@@ -117,7 +120,7 @@ test_laps_later(void **state)
 	assert_int_equal(sent, 230 + 3 * LAP);
 }
 
-/* Ops that wait for an ack: those are numbered, too. */
+/* Ops that wait for an ack, which have numbers, too. */
 static void
 test_acks(void **state)
 {
@@ -131,7 +134,7 @@ test_acks(void **state)
 		tx = ring_test_send(p.pa, big[0], sizeof(big[0]));
 		rx = ring_test_recv(big[1], sizeof(big[1]));
 		ring_test_post(p.a, &tx);
-		/* Nothing is acknowledged before it is received. */
+		/* No op is acknowledged before its message is received. */
 		assert_int_equal(leat_ep_poll(p.a, NULL, 0), 0);
 		ring_test_post(p.b, &rx);
 		assert_ptr_equal(ring_test_wait2(p.b, p.a), &rx);
@@ -142,7 +145,7 @@ test_acks(void **state)
 	}
 }
 
-/* The smallest ring there is, full and empty in turn. */
+/* The smallest ring possible, full and empty in turn. */
 static void
 test_shallow(void **state)
 {

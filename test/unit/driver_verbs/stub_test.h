@@ -3,8 +3,8 @@
 #define STUB_TEST_H
 
 /*
- * An endpoint on a device that exists in this process only (test/verbs_stub), with peers that are nobody, and ops
- * whose fate the test tells.
+ * An endpoint on a device that exists in this process only (test/verbs_stub). Nothing is behind its
+ * peers: the test says what happens to each op.
  */
 
 #include <leat_cmocka.h>
@@ -17,16 +17,16 @@
 
 #define STUB_OPS 600
 
-/* Devices: the index of each. */
+/* Indices of the devices. */
 enum {
 	STUB_WR,     /* ibv_wr_*, ibv_start_poll */
 	STUB_POST,   /* ibv_post_send, ibv_poll_cq */
-	STUB_SIGNAL, /* as STUB_POST, every 4th is signaled */
+	STUB_SIGNAL, /* as STUB_POST, with every 4th send signaled */
 	STUB_DEVS,
-	/* for memory only */
+	/* the others are for single tests: how memory is registered ... */
 	STUB_RELAXED = STUB_DEVS,
 	STUB_ODP,
-	STUB_PATIENT, /* for how long it is */
+	STUB_PATIENT, /* ... and the timeouts of queue pairs */
 };
 
 struct stub_ep {
@@ -35,7 +35,7 @@ struct stub_ep {
 	struct leat_mr *mr;
 	uint16_t peer[4];
 	struct leat_op ops[STUB_OPS];
-	/* what came back, in that order */
+	/* ops that came back, in order */
 	struct leat_op *back[STUB_OPS];
 	uint32_t nb_back;
 	struct leat_event ev[16];
@@ -47,23 +47,29 @@ struct stub_ep {
 int stub_start(void **state);
 int stub_stop(void **state);
 
-/* An endpoint with so many peers, all UP; tx_depth 0: default. Everything of the device as at the start. */
+/*
+ * Open an endpoint with that many peers, all UP, on a device in its initial state. tx_depth 0:
+ * default.
+ */
 struct stub_ep *stub_open(unsigned int dev, unsigned int peers, uint32_t tx_depth);
-/* Closes it; nothing of the device is left behind. */
+/* Close the endpoint, and check that nothing of the device is left behind. */
 void stub_close(struct stub_ep *s);
-/* The queue pair of its nth peer. */
+/* @return the queue pair of the nth peer */
 struct ibv_qp *stub_qp(const struct stub_ep *s, unsigned int n);
 struct vb_conn *stub_conn(const struct stub_ep *s, unsigned int n);
 
-/* ops[from .. from + n) become sends of 8 B to the nth peer. */
+/* Make ops[from .. from + n) sends of 8 B to the nth peer. */
 void stub_make(struct stub_ep *s, uint32_t from, uint32_t n, unsigned int peer);
-/* Posts them. @return accepted */
+/*
+ * Post these ops.
+ * @return number accepted
+ */
 uint16_t stub_post(struct stub_ep *s, uint32_t from, uint32_t n);
-/* Polls and takes events, until nothing comes for a while. */
+/* Poll and take events, until nothing has come for a while. */
 void stub_collect(struct stub_ep *s);
-/* ... until an event of that type has come. */
+/* As stub_collect(), until an event of that type has come. */
 struct leat_event *stub_event(struct stub_ep *s, enum leat_event_type type);
-/* ops[from .. from + n) came back next, in this order, with that status. */
+/* Check that ops[from .. from + n) came back next, in this order, with that status. */
 void stub_expect(struct stub_ep *s, uint32_t *at, uint32_t from, uint32_t n, int status);
 
 #endif /* STUB_TEST_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What needs no device: arguments, addresses, statuses, the map of queue pairs. */
+/* Parts that need no device: arguments, addresses, statuses, the map of queue pairs. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #include "rc/verbs_rc.h"
 
-/* Queue pairs need them; none is made here. */
+/* Queue pairs call these functions; none is created here. */
 int
 vb_rxq_open(struct vb_ep *e, struct vb_conn *c)
 {
@@ -211,7 +211,7 @@ addresses(void **state)
 	assert_int_equal(vb_addr_parse("10.0.0.1:0", false, &ss), -EINVAL);
 }
 
-/* Of a device that has IPv4 only. */
+/* The GID's address on a device that has IPv4 only. */
 struct sockaddr *
 vb_src_for(struct vb_dev *d, int family)
 {
@@ -263,7 +263,7 @@ statuses(void **state)
 	assert_int_equal(vb_wc_op_status(IBV_WC_LOC_LEN_ERR, true), -EMSGSIZE);
 	assert_int_equal(vb_wc_op_status(IBV_WC_WR_FLUSH_ERR, false), 1);
 	assert_int_equal(vb_wc_end_status(IBV_WC_LOC_LEN_ERR, true), -EPROTO);
-	/* Whatever it is has a name, a hint, and ends the connection with an error. */
+	/* Whatever the status, it has a name and a hint, and ends the connection with an error. */
 	for (i = IBV_WC_SUCCESS + 1; i < 100; i++) {
 		assert_non_null(strstr(vb_wc_name(i), "IBV_WC_"));
 		assert_true(vb_wc_hint(i)[0] != '\0');
@@ -278,12 +278,12 @@ numbers(void **state)
 	(void)state;
 	assert_int_equal(vb_mtu_enum(4096), IBV_MTU_4096);
 	assert_int_equal(vb_mtu_enum(1500), 0);
-	/* 67 ms, 8 times, times 4, and a second. */
+	/* 67 ms, 8 times, times 4, plus a second. */
 	assert_in_range(vb_dead_peer_ms(14, 7), 3000, 3300);
 	assert_true(vb_dead_peer_ms(31, 7) > 0);
 }
 
-/* Against an array, with many collisions. */
+/* The map against an array, with many collisions. */
 static void
 qpn_map(void **state)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What devices do seldom: refuse a request in the middle of a list, fail one of many, say nothing at all, tell of queue
- * pairs that are gone, break. Whatever it is, each op comes back once, in order, and not before the device has let go.
+ * Rare behaviour of devices: they refuse a request in the middle of a list, fail one of many,
+ * report nothing at all, report completions of destroyed queue pairs, or break. In every case each
+ * op comes back once, in order, and not before the device has released its buffer.
  */
 
 #include <stdlib.h>
@@ -12,8 +13,8 @@
 #include "stub_test.h"
 
 /*
- * A list is refused in the middle (ibv_post_send), or as a whole (ibv_wr_complete): the connection ends, and all of it
- * comes back.
+ * A list is refused in the middle (ibv_post_send), or as a whole (ibv_wr_complete): the connection
+ * ends, and all its ops come back.
  */
 static void
 refused(void **state)
@@ -39,13 +40,13 @@ refused(void **state)
 		assert_int_equal(ev->status, -EIO);
 		stub_collect(s);
 		stub_expect(s, &at, 0, 14, -EIO);
-		/* The other peer knows nothing of it. */
+		/* The other peer is not affected. */
 		sim.hold = false;
 		stub_make(s, 20, 3, 1);
 		assert_int_equal(stub_post(s, 20, 3), 3);
 		stub_collect(s);
 		stub_expect(s, &at, 20, 3, 0);
-		/* Somebody who is gone. */
+		/* A send to the peer whose connection has ended. */
 		stub_make(s, 30, 1, 0);
 		assert_int_equal(stub_post(s, 30, 1), 1);
 		stub_collect(s);
@@ -54,7 +55,7 @@ refused(void **state)
 	}
 }
 
-/* One of many fails. Those before it went well, though none of them said so. */
+/* One of many sends fails. Those before it succeeded, though none of them was signaled. */
 static void
 fails_midway(void **state)
 {
@@ -84,7 +85,7 @@ fails_midway(void **state)
 	}
 }
 
-/* Completions of two peers, one of which fails, between one another in one CQ. */
+/* Completions of two peers, one of which fails, are mixed in one CQ. */
 static void
 two_peers(void **state)
 {
@@ -123,7 +124,7 @@ two_peers(void **state)
 	}
 }
 
-/* Completions of a queue pair that is gone, and ones that make no sense. */
+/* Completions of a destroyed queue pair, and impossible ones. */
 static void
 lies(void **state)
 {
@@ -140,8 +141,8 @@ lies(void **state)
 		at = 0;
 		assert_int_equal(leat_ep_disconnect(s->ep, s->peer[0]), 0);
 		(void)stub_event(s, LEAT_EV_DISCONNECTED);
-		stub_collect(s); /* its id is free */
-		/* Ids go round: until it is given out again. */
+		stub_collect(s); /* the peer's id is free */
+		/* Connect until the id comes round and is given out again. */
 		do {
 			s->nb_ev = 0;
 			id = leat_ep_connect(
@@ -152,10 +153,13 @@ lies(void **state)
 		sim.hold = true;
 		stub_make(s, 0, 4, 0);
 		assert_int_equal(stub_post(s, 0, 4), 4);
-		/* The old one's, number 3. */
+		/* Completions of the old queue pair's request number 3. */
 		stub_completion(s->e->scq, tag | 3, qpn, IBV_WC_SUCCESS);
 		stub_completion(s->e->scq, tag | 3, qpn, IBV_WC_RETRY_EXC_ERR);
-		/* One that was never posted, one of nobody, one of the loop that there is not. */
+		/*
+		 * Completions of a request that was never posted, of a tag without a connection,
+		 * and of the loop queue pair, which does not exist.
+		 */
 		tag = (uint64_t)stub_conn(s, 0)->tag << 32;
 		stub_completion(s->e->scq, tag | 4, stub_qp(s, 0)->qp_num, IBV_WC_SUCCESS);
 		stub_completion(s->e->scq, tag | UINT32_MAX, stub_qp(s, 0)->qp_num, IBV_WC_SUCCESS);
@@ -170,7 +174,7 @@ lies(void **state)
 	}
 }
 
-/* The device breaks, or one of its queue pairs: all that it has comes back. */
+/* The device breaks, or one of its queue pairs: all ops of that device or queue pair come back. */
 static void
 breaks(void **state)
 {
@@ -201,7 +205,7 @@ breaks(void **state)
 	}
 }
 
-/* Peers that leave: with nothing of ours in flight, with something; and a device that is removed. */
+/* Peers that disconnect, without and with ops in flight; and a device that is removed. */
 static void
 leaves(void **state)
 {
@@ -242,14 +246,17 @@ given_back(struct leat_op *op, void *arg)
 	uint32_t *n = arg;
 
 	assert_int_equal(op->status, -ESHUTDOWN);
-	/* The device has nothing any more that could touch its buffer. */
+	/* No queue pair is left that could access the op's buffer. */
 	assert_int_equal(sim.qps, 0);
 	assert_int_equal(sim.srqs, 0);
 	assert_ptr_equal(op, &closing->ops[*n]);
 	(*n)++;
 }
 
-/* The device says nothing any more: an op comes back when its queue pair is destroyed, not before. */
+/*
+ * The device reports nothing any more: an op comes back when its queue pair is destroyed, not
+ * before.
+ */
 static void
 silence(void **state)
 {
@@ -273,7 +280,7 @@ silence(void **state)
 	}
 }
 
-/* The CQs have room for all that can come, the worst of it: everything fails. */
+/* The CQs have room for all possible completions, in the worst case: every request fails. */
 static void
 cqs_full(void **state)
 {
@@ -300,7 +307,7 @@ cqs_full(void **state)
 	}
 }
 
-/* Receives: refused in the middle of a list; then one whose message was too long. */
+/* Receives: a list is refused in the middle; then a message is too long for its receive. */
 static void
 receives(void **state)
 {
@@ -319,7 +326,7 @@ receives(void **state)
 		sim.rroom = 6;
 		assert_int_equal(stub_post(s, 0, 10), 10);
 		assert_int_equal(leat_ep_inflight(s->ep), 6);
-		/* In order: those behind the ones in flight are held. */
+		/* In order: receives behind those in flight are held back. */
 		assert_int_equal(stub_messages(stub_qp(s, 0), 5, 3), 5);
 		stub_collect(s);
 		assert_int_equal(s->nb_back, 5);

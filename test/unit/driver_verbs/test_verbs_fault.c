@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The fault device over the verbs driver, on a device that exists in this process only: one that wants all memory
- * registered, and completes each peer's ops in order.
+ * The fault device over the verbs driver, on a device that exists in this process only, which
+ * requires registered memory and completes each peer's ops in order.
  */
 
 #include <sched.h>
@@ -99,7 +99,10 @@ close_all(void)
 	assert_int_equal(sim.qps + sim.cqs + sim.srqs + sim.pds + sim.mrs + sim.ids, 0);
 }
 
-/* Sends OPS messages by turns to the peers. @return how often post refused */
+/*
+ * Send OPS messages to the peers in turn.
+ * @return how often post refused
+ */
 static uint32_t
 send_all(struct leat_queue *queue)
 {
@@ -137,7 +140,7 @@ send_all(struct leat_queue *queue)
 	return refused;
 }
 
-/* Everything gets through, refused now and then, in the order of its queue. */
+/* All sends complete, though post refuses now and then, in the order of their queue. */
 static void
 in_order(void **state)
 {
@@ -156,7 +159,7 @@ in_order(void **state)
 	close_all();
 }
 
-/* Without a queue the completions are seen as they come. */
+/* Off-queue, completions are seen in the order of the device. */
 static void
 reordered(void **state)
 {
@@ -177,7 +180,7 @@ reordered(void **state)
 	close_all();
 }
 
-/* Its region is the one below only if it holds the buffer. */
+/* The op's region is replaced by that of the device below only if it holds the buffer. */
 static void
 memory(void **state)
 {

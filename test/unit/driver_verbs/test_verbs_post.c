@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What a device does when all is well, and when it is not: lists, signals, refusals, failures in the middle, counters
- * that wrap. Each test runs on a device with ibv_wr_* and on one without.
+ * Sends on a device that works, and on one that fails: lists, signals, refusals, failures in the
+ * middle, counters that wrap. Each test runs on a device with ibv_wr_* and on one without.
  */
 
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 #include "stub_test.h"
 
-/* One list per peer and burst of 32, with one completion: for all behind it. */
+/* One list per peer and burst of 32, with one completion for the whole list. */
 static void
 lists(void **state)
 {
@@ -32,7 +32,7 @@ lists(void **state)
 		assert_int_equal(sim.polled, signal4 ? 10 : 2);
 		stub_expect(s, &at, 0, 40, 0);
 
-		/* A A B B A */
+		/* Bursts to the peers A A B B A. */
 		stub_reset();
 		stub_make(s, 100, 5, 0);
 		s->ops[102].peer = s->ops[103].peer = s->peer[1];
@@ -47,7 +47,7 @@ lists(void **state)
 	}
 }
 
-/* All kinds: what goes inline, what is too long for it, what is empty. */
+/* All op types: inline ones, those too long for it, empty ones. */
 static void
 kinds(void **state)
 {
@@ -80,7 +80,7 @@ kinds(void **state)
 	}
 }
 
-/* What is wrong is taken and comes back; what is around it goes out. */
+/* Invalid ops are accepted and come back failed; the valid ops around them are sent. */
 static void
 wrong_ops(void **state)
 {
@@ -93,12 +93,12 @@ wrong_ops(void **state)
 
 		at = 0;
 		stub_make(s, 0, 9, 0);
-		s->ops[1].peer = 7;		/* nobody */
-		s->ops[2].type = 99;		/* nothing */
+		s->ops[1].peer = 7;		/* no such peer */
+		s->ops[2].type = 99;		/* no such type */
 		s->ops[3].type = LEAT_OP_TSEND; /* not offered */
 		s->ops[4].size = 4097;		/* longer than its region */
 		s->ops[5].type = LEAT_OP_WRITE;
-		s->ops[5].rkey = UINT64_C(1) << 32; /* no key of verbs */
+		s->ops[5].rkey = UINT64_C(1) << 32; /* not a key of verbs: more than 32 bits */
 		s->ops[6].type = LEAT_OP_FETCH_ADD;
 		s->ops[6].size = 4;
 		s->ops[7].peer = LEAT_PEER_ANY;
@@ -116,7 +116,7 @@ wrong_ops(void **state)
 		assert_int_equal(s->ops[7].status, -ENOTCONN);
 		assert_int_equal(s->ops[8].status, 0);
 
-		/* In flight already: the burst ends there. */
+		/* The op is in flight already: the burst ends before it. */
 		sim.hold = true;
 		s->nb_back = 0;
 		stub_make(s, 20, 3, 0);
@@ -131,7 +131,7 @@ wrong_ops(void **state)
 	}
 }
 
-/* A completion stands for those before it, not for those behind it. */
+/* A completion also completes the requests before it, not those behind it. */
 static void
 signals(void **state)
 {
@@ -148,7 +148,7 @@ signals(void **state)
 		stub_make(s, 0, 20, 0);
 		assert_int_equal(stub_post(s, 0, 10), 10);
 		assert_int_equal(stub_post(s, 10, 3), 3);
-		/* signal=4: the 4th, the 8th, the last. */
+		/* signal=4: the 4th, the 8th and the last are signaled. */
 		assert_int_equal(stub_complete(qp, 5, IBV_WC_SUCCESS), 5);
 		stub_collect(s);
 		if (dev == STUB_SIGNAL)
@@ -158,7 +158,7 @@ signals(void **state)
 		stub_collect(s);
 		stub_expect(s, &at, at, 10 - at, 0);
 		assert_int_equal(s->nb_back, 10);
-		/* Of the list behind it two are done, and say nothing. */
+		/* Two of the second list are done, and unsignaled. */
 		assert_int_equal(stub_complete(qp, 2, IBV_WC_SUCCESS), 2);
 		stub_collect(s);
 		assert_int_equal(s->nb_back, 10);
@@ -170,7 +170,7 @@ signals(void **state)
 	}
 }
 
-/* Poll has less room than a completion stands for. */
+/* Poll returns fewer ops than a completion completes. */
 static void
 little_room(void **state)
 {
@@ -197,7 +197,10 @@ little_room(void **state)
 	}
 }
 
-/* The number of a request has 32 bits; and every place in the ring is the first one of a burst once. */
+/*
+ * The number of a request has 32 bits and wraps; and each place in the ring is once the first of a
+ * burst.
+ */
 static void
 counters_wrap(void **state)
 {
@@ -221,7 +224,7 @@ counters_wrap(void **state)
 			stub_expect(s, &at, 0, n, 0);
 		}
 		assert_true(c->tail < 1000);
-		/* Full. */
+		/* The queue pair is full. */
 		stub_make(s, 0, 20, 0);
 		assert_int_equal(stub_post(s, 0, 20), 16);
 		assert_int_equal(rte_errno, EAGAIN);
@@ -232,8 +235,7 @@ counters_wrap(void **state)
 }
 
 /*
- * A queue pair begins just before the wrap; and a send fails behind some that went well, wherever
- * that is.
+ * A queue pair begins just before the wrap; and a send fails behind successful ones, at each place.
  */
 static void
 failure_at_wrap(void **state)
@@ -266,7 +268,7 @@ failure_at_wrap(void **state)
 	}
 }
 
-/* Ops of the caller's queue, of none, with a deadline: among those that are simple. */
+/* Ops on the caller's queue, on no queue, and with a deadline, among plain ones. */
 static void
 other_queues(void **state)
 {
@@ -301,7 +303,7 @@ other_queues(void **state)
 	}
 }
 
-/* How long a queue pair is patient is told by the device's arguments, not by rdma_cm. */
+/* The device's arguments, not rdma_cm, set the timeouts and retries of a queue pair. */
 static void
 patience(void **state)
 {
@@ -321,7 +323,7 @@ patience(void **state)
 	}
 }
 
-/* How memory is registered. Relaxed: only where peers may not write. */
+/* Access flags of regions. Relaxed ordering is used only where peers may not write. */
 static void
 regions(void **state)
 {
@@ -346,7 +348,7 @@ regions(void **state)
 					 dev == STUB_RELAXED && !peers_write);
 			assert_int_equal((sim.mr_access & IBV_ACCESS_ON_DEMAND) != 0,
 					 dev == STUB_ODP);
-			/* It is not DPDK's. */
+			/* The memory is not DPDK's. */
 			assert_int_equal(sim.mr_access & IBV_ACCESS_HUGETLB, 0);
 			assert_int_equal(leat_mr_deregister(mr), 0);
 		}
@@ -354,7 +356,7 @@ regions(void **state)
 	}
 }
 
-/* On-demand paging where there is none, or not for all that is needed. */
+/* On-demand paging on devices without it, or without it for all that is needed. */
 static void
 no_odp(void **state)
 {
@@ -376,7 +378,7 @@ no_odp(void **state)
 	assert_int_equal(ibv_close_device(d.ctx), 0);
 }
 
-/* Of several GIDs the one that was asked for by its address or interface, or else the best. */
+/* Of several GIDs, the one whose address or interface was asked for is used, or else the best. */
 static void
 gids(void **state)
 {

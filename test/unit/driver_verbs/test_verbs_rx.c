@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Receives that are taken back from an SRQ, against a model of one: a FIFO, messages of several peers
- * that take their receive when they begin and complete later, and the loop, whose messages take one
- * out or find it empty. Whatever happens in between,
+ * Receives that are cancelled on an SRQ, against a model: the SRQ is a FIFO. Messages of several
+ * peers take their receive when they begin, and complete later. Messages of the loop queue pair
+ * take a receive out, or find the SRQ empty. Whatever happens in between,
  *
  *     - each receive comes back once, and each message with one receive, whole;
  *     - of two messages of a peer the earlier one has the receive that was posted earlier.
@@ -33,18 +33,18 @@ static struct leat_op ops[OPS];
 static uint64_t bufs[OPS];
 static struct leat_mr *mr;
 
-/* The SRQ, and the loop's sends. */
+/* The SRQ, and the sends of the loop queue pair. */
 static uint32_t fifo[DEPTH + 1], nb_fifo;
 static uint32_t loop_sends;
 
-/* A peer's message under way. */
+/* The message that each peer has in flight. */
 static struct {
 	bool busy;
 	uint32_t slot;
 	uint64_t next; /* number of the message */
 } from[PEERS];
 
-/* What came back. */
+/* Receives that came back. */
 static struct {
 	bool done;
 	int status;
@@ -88,7 +88,7 @@ vb_conn_failed(struct vb_conn *c, const struct ibv_wc *wc, bool recv)
 	(void)recv;
 }
 
-/* Of endpoints without an SRQ. */
+/* Functions of endpoints without an SRQ. */
 void
 vb_rxq_done(struct vb_ep *ve, const struct ibv_wc *wc)
 {
@@ -202,7 +202,7 @@ loop(void)
 		vb_rx_done(&e, &wc, 1);
 		return;
 	}
-	/* It fails, and is made anew. */
+	/* The loop queue pair fails, and is created again. */
 	e.loop.untaken -= loop_sends;
 	loop_sends = 0;
 	if (e.posts == e.loop.mark)
@@ -359,12 +359,12 @@ picture(void **state)
 	post(4);
 	cancel(1);
 	collect();
-	loop(); /* takes 0 */
-	loop(); /* takes 1: cancelled */
+	loop(); /* takes receive 0 */
+	loop(); /* takes receive 1, which is cancelled */
 	collect();
 	assert_true(seen[1].done);
 	assert_int_equal(seen[1].status, -ECANCELED);
-	begin(0); /* 2, but it is 0's */
+	begin(0); /* message 2, in receive 0's turn */
 	complete(0);
 	collect();
 	assert_true(seen[0].done);
@@ -384,14 +384,14 @@ picture(void **state)
 	drop_model();
 }
 
-/* One is in use for a long message when the loop finds the SRQ empty: the others go on. */
+/* A receive is in use for a long message when the loop finds the SRQ empty: the others go on. */
 static void
 in_use(void **state)
 {
 	(void)state;
 	setup_model();
 	post(3);
-	begin(0); /* takes 0, for long */
+	begin(0); /* takes receive 0, and completes late */
 	cancel(1);
 	collect();
 	while (loop_sends > 0) {
@@ -411,7 +411,7 @@ in_use(void **state)
 	drop_model();
 }
 
-/* What a destroyed queue pair had is found again. */
+/* A receive that a destroyed queue pair had taken is found again. */
 static void
 lost(void **state)
 {
@@ -419,7 +419,7 @@ lost(void **state)
 	setup_model();
 	post(3);
 	begin(0);
-	from[0].busy = false; /* the queue pair is gone, without a word about receive 0 */
+	from[0].busy = false; /* the queue pair is destroyed without a completion of receive 0 */
 	e.nb_qps = 0;
 	cancel(0);
 	collect();

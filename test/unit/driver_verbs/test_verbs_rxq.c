@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Endpoints without an SRQ, against a model of queue pairs: each a FIFO of buffers, and peers that send
- * when there is one. And what iWARP connections say of their credits.
+ * Endpoints without an SRQ, against a model: each queue pair is a FIFO of buffers, and peers send
+ * when there is one. Also the credits of iWARP connections.
  *
- *     - each message comes with one receive, those of a peer in their order, the oldest receive first;
- *     - a peer has never more than its buffers: in its queue pair, waiting, or on their way back;
- *     - a peer that has used up its own keeps nobody else from sending.
+ *     - each message comes with one receive, those of a peer in order, the oldest receive first;
+ *     - a peer never has more than its buffers: in its queue pair, waiting, or on their way back;
+ *     - a peer that has used up its buffers keeps no other peer from sending.
  */
 
 #include <errno.h>
@@ -39,7 +39,7 @@ static struct vb_conn conns[PEERS], *table[PEERS];
 static struct ibv_qp qps[PEERS];
 static struct ibv_context ctx;
 
-/* The queue pairs; refused: sends that found no buffer. */
+/* The queue pairs. refused: sends that found no buffer. */
 static struct {
 	uint64_t wr_id[BUFS];
 	void *addr[BUFS];
@@ -50,7 +50,7 @@ static struct {
 
 static uint32_t nb_posted, nb_done, regions;
 static uint64_t seen[PEERS];
-static uint64_t told, wr_credit; /* the last WRITE of credits */
+static uint64_t told, wr_credit; /* the last WRITE of credits: its value, and its request */
 static bool long_ok;
 
 void
@@ -111,7 +111,7 @@ ibv_dereg_mr(struct ibv_mr *m)
 	return 0;
 }
 
-/* There is no EAL here. */
+/* Replaces DPDK's allocator: EAL does not run here. */
 void *
 rte_malloc_socket(const char *type, size_t size, unsigned int align, int socket)
 {
@@ -212,7 +212,7 @@ setup_model(bool iwarp)
 	}
 }
 
-/* The receives come back in the order in which they were posted, with what arrived in that order. */
+/* Receives come back in the order in which they were posted, with messages in order of arrival. */
 static void
 collect(void)
 {
@@ -304,7 +304,7 @@ any_order(void **state)
 	for (i = 0; i < 30000; i++) {
 		uint32_t r = below(&rnd, 100);
 
-		/* Now receives are rare, now messages. */
+		/* For a thousand steps receives are rare, then messages. */
 		if (r < (i / 1000 % 2 == 0 ? 10 : 45))
 			post(1 + below(&rnd, 4));
 		else if (r < 95)
@@ -339,7 +339,7 @@ bounded(void **state)
 	arrive(1, 8);
 	assert_int_equal(hw[1].next, 1);
 	assert_int_equal(e.rx_posted, 2 * BUFS - 1);
-	/* A peer that ends takes its messages along, and nobody else's. */
+	/* A peer that ends takes its waiting messages along, and no other peer's. */
 	vb_rxq_close(&e, &conns[0]);
 	post(2);
 	assert_int_equal(seen[0], 0);
@@ -363,7 +363,7 @@ too_long(void **state)
 	drop_model();
 }
 
-/* What a stale or foreign completion says is not believed. */
+/* A stale or foreign completion is ignored. */
 static void
 foreign(void **state)
 {
@@ -373,7 +373,7 @@ foreign(void **state)
 	setup_model(false);
 	post(1);
 	wc.qp_num = QPN;
-	vb_rx_done(&e, &wc, 1); /* of another queue pair of peer 0 */
+	vb_rx_done(&e, &wc, 1); /* a completion of another queue pair of peer 0 */
 	wc.wr_id = UINT64_C(77) << 32;
 	vb_rx_done(&e, &wc, 1);
 	wc.wr_id = (uint64_t)conns[0].tag << 32 | BUFS;
@@ -392,14 +392,15 @@ credits(void **state)
 
 	(void)state;
 	setup_model(true);
-	assert_true(vb_credit_take(&conns[1])); /* no leat: it does not count */
+	/* a peer that is not leat has no credits: not counted */
+	assert_true(vb_credit_take(&conns[1]));
 	vb_credit_start(&conns[0], &h);
 	for (i = 0; i < 3; i++)
 		assert_true(vb_credit_take(&conns[0]));
 	assert_false(vb_credit_take(&conns[0]));
 	assert_true(e.starved);
 
-	/* A quarter of the buffers at a time is told, one WRITE after the other. */
+	/* Credits are granted for a quarter of the buffers at a time, one WRITE after the other. */
 	told = 0;
 	post(DEPTH);
 	arrive(0, 8);
@@ -410,14 +411,14 @@ credits(void **state)
 	arrive(0, 8);
 	arrive(0, 8);
 	assert_int_equal(told, BUFS + 2);
-	vb_credit_done(&e, &wc); /* somebody else's */
+	vb_credit_done(&e, &wc); /* the completion of another WRITE */
 	assert_int_equal(told, BUFS + 2);
 	wc.wr_id = wr_credit;
 	vb_credit_done(&e, &wc);
 	assert_int_equal(told, BUFS + 4);
 	vb_credit_done(&e, &wc);
 	assert_int_equal(e.grants, 0);
-	vb_credit_done(&e, &wc); /* none is under way */
+	vb_credit_done(&e, &wc); /* no WRITE is in flight */
 	assert_int_equal(e.grants, 0);
 	drop_model();
 }
@@ -437,7 +438,7 @@ hello(void **state)
 	assert_true(h.there);
 	assert_int_equal(h.buffers, BUFS);
 	assert_true(h.addr != 0 && h.rkey != 0);
-	/* Too short, another magic, another version: somebody else's data. */
+	/* Too short, another magic, another version: data of another program. */
 	assert_int_equal(vb_hello_read(&h, buf, VB_HELLO - 1), 0);
 	assert_false(h.there);
 	assert_int_equal(vb_hello_read(&h, buf, 0), 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Datagrams, without a device: whose they are, and what travels when endpoints connect. */
+/* Datagrams, without a device: the map of senders, and the messages that connect endpoints. */
 
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -20,14 +20,16 @@ from_nr(uint32_t i)
 	struct vb_sender f;
 
 	memset(&f, 0, sizeof(f));
-	/* Few queue pairs, few hosts: most differ in one of the two only. */
+	/* Few queue pairs, few hosts: most senders differ in only one of the two. */
 	f.gid.raw[10] = f.gid.raw[11] = 0xff;
 	f.gid.raw[15] = (uint8_t)(i / 8);
 	f.qpn = 17 + i % 8;
 	return f;
 }
 
-/* The last one that was added for that sender, before the given moment, or LEAT_PEER_ANY. */
+/*
+ * @return the peer that was added last for that sender, before the given moment, or LEAT_PEER_ANY
+ */
 static uint16_t
 last_before(const uint32_t *who, const uint32_t *order, uint32_t sender, uint32_t moment)
 {
@@ -42,7 +44,7 @@ last_before(const uint32_t *who, const uint32_t *order, uint32_t sender, uint32_
 	return last;
 }
 
-/* Against a list: a sender's peers are found, the one that was added last first. */
+/* The map against a list: a sender's peers are found, the last added one first. */
 static void
 map(void **state)
 {
@@ -52,7 +54,8 @@ map(void **state)
 
 	(void)state;
 	assert_int_equal(vb_sender_init(&m, PEERS), 0);
-	memset(order, 0, sizeof(order)); /* 0: not there; else when it was added */
+	/* 0: not in the map; else the time at which the peer was added */
+	memset(order, 0, sizeof(order));
 	for (step = 0; step < 20000; step++) {
 		struct vb_sender f;
 
@@ -85,7 +88,7 @@ map(void **state)
 	free(m.rows);
 }
 
-/* What is in front of a datagram. */
+/* The header in front of a datagram. */
 static void
 headers(void **state)
 {
@@ -111,12 +114,15 @@ headers(void **state)
 	assert_int_equal(f.qpn, 0x1234);
 	assert_int_equal(inet_pton(AF_INET6, "::ffff:10.97.0.1", w.gid.raw), 1);
 	assert_memory_equal(f.gid.raw, w.gid.raw, 16);
-	/* The 20 B that nobody wrote may hold anything, also what looks like IPv6. */
+	/*
+	 * The first 20 B of an IPv4 GRH are not written, and may hold anything, even what looks
+	 * like IPv6.
+	 */
 	memset(grh, 0x66, 20);
 	vb_sender_wc(&f, &wc, grh);
 	assert_memory_equal(f.gid.raw, w.gid.raw, 16);
 
-	/* IPv6, and an address in it that looks like IPv4. */
+	/* IPv6, with an address that looks like an IPv4 header. */
 	assert_int_equal(inet_pton(AF_INET6, "fd97::4500:041c", w.gid.raw), 1);
 	memset(grh, 0, sizeof(grh));
 	grh[0] = 0x60;
@@ -126,7 +132,7 @@ headers(void **state)
 	vb_sender_wc(&f, &wc, grh);
 	assert_memory_equal(f.gid.raw, w.gid.raw, 16);
 
-	/* InfiniBand without a GRH. */
+	/* InfiniBand, without a GRH. */
 	wc.wc_flags = 0;
 	vb_sender_wc(&f, &wc, grh);
 	vb_sender_lid(&w, 0x0506, 0x1234);
@@ -136,7 +142,7 @@ headers(void **state)
 	assert_memory_not_equal(f.gid.raw, w.gid.raw, 16);
 }
 
-/* These numbers are what other versions read. */
+/* Other versions of leat read these numbers. */
 static void
 bytes(void **state)
 {
@@ -158,7 +164,7 @@ bytes(void **state)
 	memset(buf, 0, sizeof(buf));
 	assert_int_equal(vb_ud_hello_put(buf, &h), sizeof(hello));
 	assert_memory_equal(buf, hello, sizeof(hello));
-	/* It arrives with zeros behind it. */
+	/* The hello arrives with zeros behind it. */
 	assert_true(vb_ud_hello_get(buf, sizeof(buf), &got));
 	assert_int_equal(got.qpn, h.qpn);
 	assert_int_equal(got.qkey, h.qkey);
@@ -200,10 +206,10 @@ hostile(void **state)
 	} while (0)
 	BAD(0, 'L');
 	BAD(4, 2);				   /* version */
-	BAD(5, VB_SIDR_CONNECT - VB_UD_HELLO + 1); /* more data than there are */
+	BAD(5, VB_SIDR_CONNECT - VB_UD_HELLO + 1); /* more data than the message has room for */
 	BAD(5, 255);
 	BAD(11, 1); /* 25 bits */
-	BAD(8, 0);  /* the fabric's own */
+	BAD(8, 0);  /* the fabric's own key */
 	BAD(8, 1);
 	BAD(15, 0x80); /* a privileged key */
 	memcpy(bad, good, sizeof(bad));

@@ -2,7 +2,7 @@
 #ifndef EXCHANGE_LEAKS_H
 #define EXCHANGE_LEAKS_H
 
-/* Tests after which as many descriptors are open as before. */
+/* Tests that check that as many descriptors are open at their end as at their begin. */
 
 #include "exchange_side.h"
 #include "own_process.h"
@@ -25,7 +25,7 @@ fds_end(void **state)
 	return own_fds() == fds_before ? 0 : -1;
 }
 
-/* A test after which as many descriptors are open as before. */
+/* A test with that check. */
 #define LEAKLESS(f) cmocka_unit_test_setup_teardown(f, fds_start, fds_end)
 
 #endif /* EXCHANGE_LEAKS_H */

@@ -5,8 +5,8 @@
 
 /*
  * Two instances, and raw clients, driven from one thread, over loopback or over UNIX sockets in a
- * directory of the test: side_over_tcp() and side_over_unix() are setups of groups. Nothing waits for
- * a time: loops go on until what they wait for has happened, and give up after a minute.
+ * directory of the test: side_over_tcp() and side_over_unix() are setups of groups. No test waits
+ * for a time: loops go on until what they wait for has happened, and give up after a minute.
  */
 
 #include <arpa/inet.h>
@@ -36,7 +36,7 @@ struct side {
 	struct leat_exchange_event ev[SIDE_EVENTS];
 };
 
-/* "": over TCP. */
+/* The directory of the UNIX sockets; "": over TCP. */
 static char side_dir[64];
 
 static inline int
@@ -55,7 +55,7 @@ side_over_unix(void **state)
 	return mkdtemp(side_dir) == NULL ? -1 : 0;
 }
 
-/* Nothing may be left in it. */
+/* Group teardown: the directory must be empty. */
 static inline int
 side_unix_end(void **state)
 {
@@ -92,7 +92,7 @@ side_poll(struct side *s)
 		s->ev[s->tail++ % SIDE_EVENTS] = ev[i];
 }
 
-/* The next event of s; other (or NULL) is driven along. */
+/* Wait for the next event of s; other is driven along, if not NULL. */
 static inline struct leat_exchange_event *
 side_event(struct side *s, struct side *other)
 {
@@ -109,7 +109,7 @@ side_event(struct side *s, struct side *other)
 	return &s->ev[s->head++ % SIDE_EVENTS];
 }
 
-/* Drives both for a while in which nothing may happen at s. */
+/* Drive both for a while in which s must get no event. */
 static inline void
 side_quiet(struct side *s, struct side *other)
 {
@@ -158,7 +158,7 @@ side_stats(struct side *s)
 	return stats;
 }
 
-/* A full connection. */
+/* Establish a connection, and take both events. */
 static inline void
 side_connect(struct side *a, struct side *b, int *conn_a, int *conn_b)
 {
@@ -187,7 +187,10 @@ raw_port(const struct side *s)
 	return atoi(strrchr(s->addr, ':') + 1);
 }
 
-/* Where a port is. Returns the length. */
+/*
+ * Fill in the address of a port.
+ * @return its length
+ */
 static inline socklen_t
 raw_sockaddr(int port, struct sockaddr_storage *ss)
 {
@@ -218,7 +221,7 @@ raw_connect(const struct side *s)
 	return fd;
 }
 
-/* A port of this test, and a socket that is bound to it. raw_close() undoes it. */
+/* Bind a socket to a free port of this test. raw_close() undoes it. */
 static inline int
 raw_bind(char *addr, size_t size)
 {
@@ -248,7 +251,7 @@ raw_close(int fd, const char *addr)
 		assert_int_equal(unlink(((struct sockaddr_un *)&ss)->sun_path), 0);
 }
 
-/* -1 if nobody is there and the socket does not wait. */
+/* @return a connection, or -1 if none waits and the socket does not block */
 static inline int
 raw_accept(int fd)
 {
@@ -264,7 +267,7 @@ raw_send(int fd, const void *buf, size_t len)
 	assert_int_equal(send(fd, buf, len, MSG_NOSIGNAL), len);
 }
 
-/* Reads len bytes, or up to the end if that comes first, while s is driven. */
+/* Read len bytes, or up to the end of the stream if that comes first, while s is driven. */
 static inline size_t
 raw_recv(int fd, struct side *s, void *buf, size_t len)
 {
@@ -288,7 +291,7 @@ raw_recv(int fd, struct side *s, void *buf, size_t len)
 	return got;
 }
 
-/* Drives s until its counter has reached a value. */
+/* Drive s until cond is true. */
 #define side_until(s, cond)                                                                        \
 	do {                                                                                       \
 		time_t side_end = seconds() + 60;                                                  \
@@ -300,7 +303,7 @@ raw_recv(int fd, struct side *s, void *buf, size_t len)
 		}                                                                                  \
 	} while (0)
 
-/* A header, and a HELLO of kind "ring" with address "addr" and private data "p". */
+/* Write a header, and a HELLO of kind "ring" with address "addr" and private data "p". */
 static inline size_t
 raw_header(uint8_t *buf, unsigned int version, unsigned int type, uint32_t len)
 {

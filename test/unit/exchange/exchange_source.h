@@ -3,15 +3,15 @@
 #ifndef EXCHANGE_SOURCE_H
 #define EXCHANGE_SOURCE_H
 
-/* Raw clients of several sources; sources_end() is a teardown of groups over UNIX sockets. */
+/* Raw clients from several sources; sources_end() is a teardown of groups over UNIX sockets. */
 
 #include <sys/wait.h>
 
 #include "exchange_side.h"
 
 /*
- * Over TCP a source is an address, 127.0.0.<host>. Over UNIX sockets it is a process: this one is
- * host 1, others connect on demand and hand the sockets over.
+ * Over TCP a source is an address, 127.0.0.<host>. Over UNIX sockets a source is a process: this
+ * process is host 1; others connect on demand and pass the sockets to this one.
  */
 static struct {
 	pid_t pid;
@@ -31,7 +31,7 @@ source_main(int fd)
 	struct cmsghdr *cmsg;
 	int port, client;
 
-	/* Nothing of the test stays open here. */
+	/* The helper process keeps none of the test's descriptors. */
 	for (client = 3; client < 1024; client++)
 		if (client != fd)
 			(void)close(client);
@@ -115,7 +115,7 @@ raw_connect_from(const struct side *s, unsigned int host)
 	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_true(fd >= 0);
 	/*
-	 * The port is chosen by connect(): other programs may have left none that is free for every
+	 * connect() chooses the port: other programs may have left none that is free for every
 	 * destination.
 	 */
 	assert_int_equal(setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on)), 0);

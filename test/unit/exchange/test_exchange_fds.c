@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Descriptors that go with the messages of the address exchange, over UNIX sockets. */
+/* Descriptors sent with messages of the address exchange, over UNIX sockets. */
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -11,7 +11,7 @@
 
 static volatile uint64_t mock;
 
-/* A file with this one byte in it. */
+/* @return a descriptor of a file that holds this one byte */
 static int
 file_with(char byte)
 {
@@ -22,7 +22,7 @@ file_with(char byte)
 	return fd;
 }
 
-/* Closes a descriptor that came, after a look into it. */
+/* Close a received descriptor, after checking its file's byte. */
 static void
 expect_file(int fd, char byte)
 {
@@ -34,7 +34,7 @@ expect_file(int fd, char byte)
 	close(fd);
 }
 
-/* ---- descriptors ---------------------------------------------------------------------------- */
+/* ---- descriptors between two sides ---------------------------------------------------------- */
 
 static void
 test_descriptors(void **state)
@@ -54,7 +54,7 @@ test_descriptors(void **state)
 	data.nb_fds = LEAT_EXCHANGE_FDS_TAKEN;
 	conn = leat_exchange_connect(a.x, "cache", 0, &data, NULL);
 	assert_true(conn > 0);
-	/* They may be closed at once. */
+	/* The caller may close its descriptors at once. */
 	for (i = 0; i < LEAT_EXCHANGE_FDS_TAKEN; i++)
 		close(fds[i]);
 	ev = side_event(&b, &a);
@@ -80,7 +80,10 @@ test_descriptors(void **state)
 	side_close(&b);
 }
 
-/* As many as there can be, to a side that takes them, and one more than the other takes. */
+/*
+ * The maximum number of descriptors, to a side that takes them, and one more than the other side
+ * takes.
+ */
 static void
 test_many_descriptors(void **state)
 {
@@ -116,7 +119,7 @@ test_many_descriptors(void **state)
 	side_close(&b);
 }
 
-/* Events that are never fetched, in each state, and ends of all kinds: nothing stays open. */
+/* Events that are never fetched, in each state, and ends of all kinds: no descriptor stays open. */
 static void
 test_never_fetched(void **state)
 {
@@ -143,14 +146,14 @@ test_never_fetched(void **state)
 	side_close(&b);
 	side_close(&a);
 
-	/* It reads it, and its owner never asks for the event. */
+	/* The listener reads the HELLO, and its owner never fetches the event. */
 	side_open(&a, NULL, NULL);
 	side_open(&b, NULL, "cache");
 	conn = leat_exchange_connect(a.x, "cache", 0, &data, NULL);
 	assert_true(conn > 0);
 	side_until(&a, (assert_int_equal(leat_exchange_poll(b.x, leat_now(), &ev, 0), 0),
 			side_stats(&b).conns == 1));
-	/* The connector withdraws, and asks again. */
+	/* The connector withdraws, and connects again. */
 	assert_int_equal(leat_exchange_close(a.x, conn, NULL), 0);
 	side_until(&a, (assert_int_equal(leat_exchange_poll(b.x, leat_now(), &ev, 0), 0),
 			side_stats(&b).conns == 0));
@@ -161,7 +164,7 @@ test_never_fetched(void **state)
 	assert_int_equal(side_event(&a, NULL)->type, LEAT_EXCHANGE_FAILED);
 	side_close(&a);
 
-	/* ACCEPT has some, and the connector's owner never asks. */
+	/* ACCEPT carries descriptors, and the connector's owner never fetches the event. */
 	side_open(&a, NULL, NULL);
 	side_open(&b, NULL, "cache");
 	conn = leat_exchange_connect(a.x, "cache", 0, &data, NULL);
@@ -180,7 +183,7 @@ test_never_fetched(void **state)
 	close(fd);
 }
 
-/* An end that comes before CONNECTED was fetched does not take its descriptors away. */
+/* A connection that ends before CONNECTED was fetched keeps its descriptors for that event. */
 static void
 test_down_behind(void **state)
 {
@@ -211,7 +214,10 @@ test_down_behind(void **state)
 	side_close(&a);
 }
 
-/* Rejected, busy, timed out: what was sent is closed, and sent again with the next attempt. */
+/*
+ * Rejected, busy, timed out: descriptors that were sent are closed, and sent again with the next
+ * attempt.
+ */
 static void
 test_turned_away(void **state)
 {
@@ -272,7 +278,7 @@ test_bad_descriptors(void **state)
 	data.nb_fds = 1;
 	data.fds = NULL;
 	assert_int_equal(leat_exchange_connect(a.x, "cache", 0, &data, NULL), -EINVAL);
-	/* A request outlives an answer that was wrong. */
+	/* A request outlives an invalid answer. */
 	assert_true(leat_exchange_connect(a.x, "cache", 0, &none, NULL) > 0);
 	conn_b = side_event(&b, &a)->conn;
 	data.fds = fds;
@@ -285,7 +291,7 @@ test_bad_descriptors(void **state)
 	side_close(&b);
 }
 
-/* They do not go over TCP, and neither do notes. */
+/* Descriptors and notes do not go over TCP. */
 static void
 test_not_over_tcp(void **state)
 {
@@ -301,9 +307,9 @@ test_not_over_tcp(void **state)
 	leat_exchange_destroy(x);
 }
 
-/* ---- clients that do it wrong ---------------------------------------------------------------- */
+/* ---- clients that break the protocol --------------------------------------------------------- */
 
-/* Sends bytes with descriptors. */
+/* Send bytes with descriptors. */
 static void
 send_fds(int fd, const void *buf, size_t len, unsigned int nb)
 {
@@ -355,27 +361,27 @@ test_stray_descriptors(void **state)
 
 	(void)state;
 	side_open(&s, NULL, "localhost:0");
-	/* Too many. */
+	/* More descriptors than a side takes. */
 	for (i = 0; i < RTE_DIM(many); i++) {
 		fd = raw_connect(&s);
 		send_fds(fd, buf, len, many[i]);
 		expect_reject(&s, fd, "too many");
 	}
-	/* In the middle of a HELLO. */
+	/* Descriptors in the middle of a HELLO. */
 	fd = raw_connect(&s);
 	raw_send(fd, buf, 20);
 	side_until(&s, side_stats(&s).pending == 1);
 	side_poll(&s);
 	send_fds(fd, buf + 20, len - 20, 1);
 	expect_reject(&s, fd, "descriptors");
-	/* At both of its halves. */
+	/* Descriptors with both halves of a HELLO. */
 	fd = raw_connect(&s);
 	send_fds(fd, buf, 20, 2);
 	side_until(&s, side_stats(&s).pending == 1);
 	side_poll(&s);
 	send_fds(fd, buf + 20, len - 20, 2);
 	expect_reject(&s, fd, "descriptors");
-	/* With what is no HELLO, and none at all. */
+	/* Descriptors with a message that is no HELLO, and with no bytes of one. */
 	fd = raw_connect(&s);
 	raw_header(buf, LEAT_EXCHANGE_VERSION, 4, 0);
 	send_fds(fd, buf, 16, 1);
@@ -383,7 +389,7 @@ test_stray_descriptors(void **state)
 	fd = raw_connect(&s);
 	send_fds(fd, "GET /", 5, LEAT_EXCHANGE_FDS_TAKEN);
 	expect_reject(&s, fd, "LEAT");
-	/* Half a HELLO, and the end. */
+	/* Half a HELLO with descriptors, then the end. */
 	(void)raw_hello(buf);
 	fd = raw_connect(&s);
 	send_fds(fd, buf, 30, LEAT_EXCHANGE_FDS_TAKEN);
@@ -391,7 +397,7 @@ test_stray_descriptors(void **state)
 	close(fd);
 	side_until(&s, side_stats(&s).pending == 0);
 
-	/* With a message that comes later. */
+	/* Descriptors with a later message. */
 	for (i = 0; i < 2; i++) {
 		fd = raw_connect(&s);
 		raw_send(fd, buf, raw_hello(buf));
@@ -413,7 +419,7 @@ test_stray_descriptors(void **state)
 	side_close(&s);
 }
 
-/* A listener's ACCEPT with too many, and its REJECT with any. */
+/* A listener's ACCEPT with too many descriptors, and a REJECT with any. */
 static void
 test_stray_answers(void **state)
 {
@@ -442,7 +448,7 @@ test_stray_answers(void **state)
 			raw_header(buf, LEAT_EXCHANGE_VERSION, 3, 8);
 			send_fds(fd, buf, 24, 1);
 		} else {
-			/* Right so far, but what comes behind is not. */
+			/* Valid so far; the bytes behind are not. */
 			send_fds(fd, buf, len, LEAT_EXCHANGE_FDS_TAKEN);
 			raw_send(fd, "x", 1);
 		}
@@ -456,7 +462,7 @@ test_stray_answers(void **state)
 	side_close(&a);
 }
 
-/* A process that may open no more is busy until it can take what comes with a HELLO. */
+/* A process at its limit of descriptors says BUSY until it can take those of a HELLO. */
 static void
 test_no_room_for_descriptors(void **state)
 {
@@ -476,7 +482,7 @@ test_no_room_for_descriptors(void **state)
 	assert_true(top >= 0);
 	close(top);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &lim), 0);
-	/* For the connection, and for two of the four. */
+	/* Room for the connection, and for two of its four descriptors. */
 	tight = lim;
 	tight.rlim_cur = (rlim_t)top + 3;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &tight), 0);

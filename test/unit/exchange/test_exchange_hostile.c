@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The address exchange against clients and listeners that do it wrong, and its bytes. */
+/*
+ * The address exchange against clients and listeners that break the protocol; and its messages,
+ * byte by byte.
+ */
 
 #include "exchange_side.h"
 
 static volatile uint64_t mock;
 
-/* A good connection beside the bad ones: it must stay up. */
+/* A good connection beside the bad ones, which must stay up. */
 static struct side good, victim;
 static int good_conn, victim_conn;
 
@@ -29,7 +32,7 @@ victim_close(void)
 	side_close(&victim);
 }
 
-/* Every byte of each message, both ways. */
+/* Every byte of each message, in both directions. */
 static void
 test_bytes(void **state)
 {
@@ -116,7 +119,7 @@ test_bytes(void **state)
 	close(fd);
 	side_close(&s);
 
-	/* And as the listener. */
+	/* The same bytes to this side's listener. */
 	side_open(&s, &conf, NULL);
 	fd = raw_bind(s.addr, sizeof(s.addr));
 	assert_int_equal(listen(fd, 1), 0);
@@ -155,7 +158,7 @@ test_bytes(void **state)
 	side_close(&s);
 }
 
-/* Sends bytes and expects to be dropped, where it is sure with a REJECT. */
+/* Send bytes and expect the connection to be closed, with a REJECT where that is certain. */
 static void
 expect_dropped(const void *buf, size_t len, bool reject)
 {
@@ -196,7 +199,7 @@ test_garbage(void **state)
 	victim_close();
 }
 
-/* One wrong thing at a time in a HELLO that is right otherwise. */
+/* One error at a time in an otherwise valid HELLO. */
 static void
 test_malformed(void **state)
 {
@@ -223,7 +226,7 @@ test_malformed(void **state)
 		buf[wrong[i].at] = wrong[i].value;
 		expect_dropped(buf, sizeof(buf), true);
 	}
-	/* A kind without an end. */
+	/* A kind that is not terminated. */
 	len = raw_hello(buf);
 	memset(buf + 16, 'k', 32);
 	expect_dropped(buf, len, true);
@@ -256,7 +259,7 @@ test_version(void **state)
 	assert_non_null(strstr((char *)buf + 24, "version 2"));
 	close(fd);
 
-	/* A listener of the future rejects us, in its own header version. */
+	/* A listener of a future version rejects us, with its own header version. */
 	fd = raw_bind(addr, sizeof(addr));
 	assert_int_equal(listen(fd, 1), 0);
 	assert_true(leat_exchange_connect(good.x, addr, 0, &none, NULL) > 0);
@@ -276,7 +279,7 @@ test_version(void **state)
 	victim_close();
 }
 
-/* Byte by byte it is the same HELLO; cut short it is none. */
+/* A HELLO sent byte by byte is a valid one; a truncated one is not. */
 static void
 test_trickle(void **state)
 {
@@ -315,7 +318,7 @@ test_trickle(void **state)
 	victim_close();
 }
 
-/* Clients that never say HELLO, or never READY, cost a slot until the time is up. */
+/* Clients that never send HELLO, or never READY, take a slot until their time is up. */
 static void
 test_slow(void **state)
 {
@@ -344,7 +347,7 @@ test_slow(void **state)
 	raw_send(fd, buf, raw_hello(buf));
 	ev = side_event(&victim, &good);
 	conn = ev->conn;
-	/* The owner may think as long as he likes. */
+	/* The owner may take as long as it likes to answer. */
 	mock += UINT64_C(100000000000);
 	side_quiet(&victim, &good);
 	assert_int_equal(
@@ -356,7 +359,7 @@ test_slow(void **state)
 	assert_int_equal(ev->status, -ETIMEDOUT);
 	close(fd);
 
-	/* One that does not take its BYE and does not go away either. */
+	/* A peer that neither reads its BYE nor closes its socket. */
 	fd2 = raw_connect(&victim);
 	raw_send(fd2, buf, raw_hello(buf));
 	conn = side_event(&victim, &good)->conn;
@@ -364,14 +367,14 @@ test_slow(void **state)
 	side_quiet(&victim, &good);
 	mock += 1100000000;
 	side_quiet(&victim, &good);
-	/* Closed for good: our bytes are answered with a reset. */
+	/* The connection is closed for good: the peer's bytes are answered with a reset. */
 	side_until(&victim, send(fd2, "x", 1, MSG_NOSIGNAL) < 0);
 	close(fd2);
 	victim_close();
 	leat_clock_mock_set(NULL);
 }
 
-/* More clients than slots: the oldest silent ones go, and a good one gets through. */
+/* More clients than slots: the oldest silent ones are dropped, and a good client gets through. */
 static void
 test_flood(void **state)
 {
@@ -389,7 +392,7 @@ test_flood(void **state)
 	assert_int_equal(side_stats(&victim).pending, 8);
 	assert_int_equal(side_stats(&victim).dropped, RTE_DIM(fds) - 8);
 	side_connect(&good, &victim, &conn, &conn_b);
-	/* The youngest is still welcome. */
+	/* The youngest client is still connected. */
 	{
 		uint8_t buf[64];
 
@@ -404,7 +407,7 @@ test_flood(void **state)
 	victim_close();
 }
 
-/* In the established state only a BYE may come; over UNIX sockets also a NOTE. */
+/* On an established connection only a BYE may come; over UNIX sockets also a NOTE. */
 static void
 test_noise_when_up(void **state)
 {
@@ -445,7 +448,8 @@ test_noise_when_up(void **state)
 			else if (i == 6)
 				raw_send(fd, buf, raw_header(buf, LEAT_EXCHANGE_VERSION, 7, 0));
 			else
-				(void)shutdown(fd, SHUT_WR); /* half-open: gone */
+				/* a half-open connection counts as ended */
+				(void)shutdown(fd, SHUT_WR);
 		}
 		ev = side_event(&victim, &good);
 		assert_int_equal(ev->type, LEAT_EXCHANGE_DOWN);
@@ -455,7 +459,7 @@ test_noise_when_up(void **state)
 	victim_close();
 }
 
-/* A connector meets something that is no leat listener, or one that hangs up. */
+/* A connector meets a listener that is not leat's, or that hangs up. */
 static void
 test_bad_listener(void **state)
 {
@@ -480,7 +484,7 @@ test_bad_listener(void **state)
 	assert_non_null(strstr(ev->text, "leat listener"));
 	close(fd);
 
-	/* Two that hang up; the third attempt gets its answer. */
+	/* Two listeners hang up; the third attempt gets its answer. */
 	assert_true(leat_exchange_connect(a.x, a.addr, 60000000, &none, NULL) > 0);
 	assert_int_equal(fcntl(lfd, F_SETFL, O_NONBLOCK), 0);
 	side_until(&a, (fd = raw_accept(lfd)) >= 0);

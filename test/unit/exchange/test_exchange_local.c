@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What the address exchange has over UNIX sockets only: notes, and the end of processes. */
+/* Features of the address exchange over UNIX sockets only: notes, and the end of processes. */
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -12,8 +12,8 @@
 /* ---- processes ------------------------------------------------------------------------------- */
 
 /*
- * A process that forked a child is killed: it is gone, though the child holds its sockets. What it
- * sent before still arrives.
+ * A process that forked a child is killed: its connection ends, though the child holds its sockets.
+ * Messages sent before still arrive.
  */
 static void
 test_killed_parent(void **state)
@@ -68,7 +68,7 @@ test_killed_parent(void **state)
 	side_close(&b);
 }
 
-/* A listener in which the ids of the connector's processes mean nothing: they are 0. */
+/* A listener in another pid namespace, where the connectors' pids mean nothing: they are 0. */
 static void
 test_foreign_process(void **state)
 {
@@ -88,7 +88,7 @@ test_foreign_process(void **state)
 		struct leat_exchange *x;
 		bool text = false;
 
-		/* Its child is the first process of a namespace. */
+		/* The child is the first process of the new namespace. */
 		if (unshare(CLONE_NEWPID) != 0)
 			_exit(77);
 		pid = fork();
@@ -121,7 +121,7 @@ test_foreign_process(void **state)
 	}
 	side_close(&a);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
-	/* Not every root may make namespaces. */
+	/* Not every root may create namespaces. */
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
 		skip();
 	assert_int_equal(status, 0);
@@ -167,7 +167,10 @@ test_note(void **state)
 	assert_int_equal(leat_exchange_note(b.x, cb), 0);
 	assert_int_equal(side_event(&a, NULL)->type, LEAT_EXCHANGE_NOTE);
 
-	/* More than the socket holds; then it works as before, and the end comes behind them. */
+	/*
+	 * More notes than the socket holds; then notes work as before, and the end comes behind
+	 * them.
+	 */
 	for (i = 0; i < 100000; i++)
 		assert_int_equal(leat_exchange_note(a.x, ca), 0);
 	while (readable(&b)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Names of UNIX sockets: what addresses stand for, whose directory it is, and what becomes of the
+ * Names of UNIX sockets: what addresses stand for, who owns the directory, and what happens to
  * names that killed listeners leave.
  */
 
@@ -33,7 +33,7 @@ exists(const char *name)
 	return lstat(path_of(name), &st) == 0;
 }
 
-/* A process that listens, until it is killed. */
+/* Start a process that listens until it is killed. */
 static pid_t
 listener_start(const char *addr)
 {
@@ -69,7 +69,7 @@ process_kill(pid_t pid)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 }
 
-/* A name without a listener. */
+/* Leave a name without a listener. */
 static void
 stale(const char *addr)
 {
@@ -141,7 +141,7 @@ test_addresses(void **state)
 	side_close(&a);
 }
 
-/* All hosts of a port are one listener. */
+/* One listener stands for all hosts of a port. */
 static void
 test_ports(void **state)
 {
@@ -223,7 +223,7 @@ test_directory(void **state)
 	assert_null(create_in(dir, false));
 	assert_int_equal(rte_errno, EACCES);
 	assert_non_null(strstr(leat_err_msg(), "chmod 700"));
-	/* Others can't be kept from this listener's name there. */
+	/* In that directory other users could remove this listener's name. */
 	x = create_in(dir, true);
 	assert_non_null(x);
 	assert_int_equal(leat_exchange_listen(x, "cache"), -EACCES);
@@ -256,7 +256,7 @@ test_directory(void **state)
 	assert_int_equal(rte_errno, ENAMETOOLONG);
 }
 
-/* A process that never lets go of the directory. */
+/* A process holds the lock of the directory for ever. */
 static void
 test_locked(void **state)
 {
@@ -274,7 +274,7 @@ test_locked(void **state)
 	leat_exchange_destroy(x);
 }
 
-/* In a deep directory there is room for ports, but not for long names. */
+/* The path of a deep directory leaves room for ports, but not for long names. */
 static void
 test_long_path(void **state)
 {
@@ -297,7 +297,7 @@ test_long_path(void **state)
 	assert_int_equal(rmdir(dir), 0);
 }
 
-/* A connector waits for its listener, and for the directory. */
+/* A connector waits for its listener to appear, and for the directory. */
 static void
 test_directory_later(void **state)
 {
@@ -319,7 +319,7 @@ test_directory_later(void **state)
 	side_close(&b);
 }
 
-/* ---- names of the dead ---------------------------------------------------------------------- */
+/* ---- names of killed listeners --------------------------------------------------------------- */
 
 static void
 test_stale(void **state)
@@ -336,7 +336,7 @@ test_stale(void **state)
 	process_kill(second);
 	assert_true(exists("name-cache"));
 	assert_true(exists("port-7000"));
-	/* Any listener removes them, and whatever else is there stays. */
+	/* Any listener removes such names, and no other files. */
 	fd = open(path_of("name-file"), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
 	assert_true(fd >= 0);
 	close(fd);
@@ -354,7 +354,10 @@ test_stale(void **state)
 	side_connect(&a, &b, &ca, &cb);
 	side_close(&a);
 
-	/* A name that was removed by hand, and made by another listener, is that one's. */
+	/*
+	 * A name that was removed by hand, and created again by another listener, belongs to that
+	 * listener.
+	 */
 	assert_int_equal(unlink(path_of("name-cache")), 0);
 	side_open(&a, NULL, "cache");
 	side_close(&b);
@@ -363,7 +366,7 @@ test_stale(void **state)
 	assert_false(exists("name-cache"));
 }
 
-/* The end of a connection without a BYE removes the name of its process. */
+/* A connection that ends without a BYE makes this side remove the name of its process. */
 static void
 test_swept(void **state)
 {
@@ -405,7 +408,7 @@ test_swept(void **state)
 
 #define MANY_STALE 600
 
-/* A sweep goes on where it was, over more names than one step looks at. */
+/* A sweep over more names than one step looks at goes on where it stopped. */
 static void
 test_many_stale(void **state)
 {
@@ -489,7 +492,7 @@ test_race(void **state)
 
 /* ---- users ---------------------------------------------------------------------------------- */
 
-/* What becomes of the connect of a process of another user; 0: it is up. */
+/* @return the status of a connect by a process of another user; 0: it is up */
 static int
 connect_as_nobody(struct side *b, const struct leat_exchange_conf *conf, const char *text)
 {
@@ -553,7 +556,7 @@ test_other_user(void **state)
 	any = conf;
 	any.any_user = true;
 
-	/* Each side refuses by itself. */
+	/* Each side refuses the other user by itself. */
 	side_open(&b, &conf, "cache");
 	assert_int_equal(connect_as_nobody(&b, &any, "process of uid 65534"), -EACCES);
 	assert_int_equal(side_stats(&b).other_user, 1);
@@ -565,7 +568,7 @@ test_other_user(void **state)
 	side_until(&b, side_stats(&b).connected == 1);
 	side_close(&b);
 
-	/* With a directory, into which others must be let. */
+	/* With a directory that is open to other users. */
 	snprintf(dir, sizeof(dir), "%s/open", side_dir);
 	any.dir = dir;
 	assert_int_equal(chmod(side_dir, 0755), 0);

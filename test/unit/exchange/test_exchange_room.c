@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The address exchange when there is not room for all: which client gives way, and which one gets
- * in.
+ * The address exchange without room for all: which client is dropped, and which one gets in.
  */
 
 #include "exchange_source.h"
 
 static volatile uint64_t mock;
 
-/* A test whose clock is mock. */
+/* A test with a mock clock. */
 #define MOCKED(f) cmocka_unit_test_setup_teardown(f, clock_start, clock_end)
 
 static int
@@ -29,7 +28,7 @@ clock_end(void **state)
 	return 0;
 }
 
-/* The listener is polled every millisecond meanwhile; what happens waits in its list. */
+/* Let time pass while the listener is polled every millisecond; its events wait in its list. */
 static void
 pass_ms(struct side *s, unsigned int ms)
 {
@@ -49,7 +48,10 @@ hello_from(const struct side *s, unsigned int host)
 	return fd;
 }
 
-/* Says HELLO, is accepted, and withholds READY. */
+/*
+ * Send HELLO, be accepted, and withhold READY.
+ * @return the socket
+ */
 static int
 half_open(struct side *s, unsigned int host, int *conn)
 {
@@ -77,7 +79,7 @@ established(struct side *s, unsigned int host)
 	return fd;
 }
 
-/* Reads a REJECT; its reason is BUSY. */
+/* Read a REJECT whose reason is BUSY. */
 static void
 expect_busy(struct side *s, int fd)
 {
@@ -90,8 +92,8 @@ expect_busy(struct side *s, int fd)
 }
 
 /*
- * One client holds every slot and withholds READY. A newcomer gets in long before the others' time
- * is up.
+ * One client holds every slot and withholds READY. A newcomer gets in long before the time of the
+ * others is up.
  */
 static void
 test_ready_withheld(void **state)
@@ -108,7 +110,7 @@ test_ready_withheld(void **state)
 		fds[i] = half_open(&s, 1, &conn);
 	conn = leat_exchange_connect(good.x, s.addr, 2000000, &none, NULL);
 	assert_true(conn > 0);
-	/* Their five seconds are far away. */
+	/* The five seconds of these clients are far from over. */
 	for (i = 0; i < 1000 && good.head == good.tail; i++) {
 		pass_ms(&s, 1);
 		side_poll(&good);
@@ -131,7 +133,7 @@ test_ready_withheld(void **state)
 }
 
 /*
- * One that gives way hears that the listener is busy, also when bytes of it were not read any more.
+ * A client that is dropped gets BUSY, even when the listener has unread bytes of it.
  */
 static void
 test_gives_way(void **state)
@@ -148,7 +150,7 @@ test_gives_way(void **state)
 	pass_ms(&s, 500);
 	expect_busy(&s, hello_from(&s, 2));
 	assert_int_equal(side_stats(&s).evicted, 1);
-	/* It goes on meanwhile. */
+	/* The client goes on sending meanwhile. */
 	raw_header(buf, LEAT_EXCHANGE_VERSION, 6, 0);
 	raw_send(fd, buf, 16);
 	assert_int_equal(side_event(&s, NULL)->type, LEAT_EXCHANGE_DOWN);
@@ -156,7 +158,7 @@ test_gives_way(void **state)
 	side_close(&s);
 }
 
-/* The listener is busy after ACCEPT and PROOF: the connector begins again, with its HELLO. */
+/* The listener says BUSY after ACCEPT and PROOF: the connector begins again, with its HELLO. */
 static void
 test_busy_after_accept(void **state)
 {
@@ -193,8 +195,8 @@ test_busy_after_accept(void **state)
 }
 
 /*
- * An honest connector is up as soon as it has the listener's PROOF. Its READY may be late, by
- * seconds on a busy machine: it is not told BUSY any more, whatever waits for room.
+ * For an honest connector the connection is up as soon as it has the listener's PROOF. Its READY
+ * may be late, by seconds on a busy machine: it gets no BUSY any more, whoever waits for room.
  */
 static void
 test_proven_stays(void **state)
@@ -209,7 +211,7 @@ test_proven_stays(void **state)
 	side_open(&s, &conf, "127.0.0.1:0");
 	for (i = 0; i < 2; i++) {
 		fds[i] = half_open(&s, 1, &conn[i]);
-		/* HELLO's answer has no address: 56 bytes. PROOF is answered. */
+		/* The answer to HELLO has no address: 56 bytes. PROOF is answered. */
 		assert_int_equal(raw_recv(fds[i], &s, buf, 56), 56);
 		raw_header(buf, LEAT_EXCHANGE_VERSION, 6, 0);
 		raw_send(fds[i], buf, 16);
@@ -231,7 +233,7 @@ test_proven_stays(void **state)
 	side_close(&s);
 }
 
-/* A listener that stood still has not waited for its connectors. */
+/* A listener that was not polled does not count that time against its connectors. */
 static void
 test_pause_of_the_listener(void **state)
 {
@@ -250,8 +252,8 @@ test_pause_of_the_listener(void **state)
 }
 
 /*
- * Eight honest connectors, room for two that are half open, and addresses that take 700 ms to be
- * proven: they don't give way to each other for ever.
+ * Eight honest connectors, room for two half-open ones, and addresses that take 700 ms to be
+ * proven: the connectors do not displace each other for ever.
  */
 static void
 test_all_are_slow(void **state)
@@ -306,7 +308,7 @@ test_all_are_slow(void **state)
 	side_close(&s);
 }
 
-/* Of one source only some may be half open; another source is not concerned. */
+/* Only some connections of one source may be half open; other sources are not affected. */
 static void
 test_source_half(void **state)
 {
@@ -323,7 +325,7 @@ test_source_half(void **state)
 	assert_int_equal(side_stats(&s).busy, 1);
 	close(a);
 	assert_int_equal(side_event(&s, NULL)->type, LEAT_EXCHANGE_DOWN);
-	/* What the owner has not answered counts, too, and is not taken from it. */
+	/* A connection that the owner has not answered counts, too, and is not dropped. */
 	a = hello_from(&s, 2);
 	conn = side_event(&s, NULL)->conn;
 	expect_busy(&s, hello_from(&s, 2));
@@ -342,7 +344,7 @@ test_source_max(void **state)
 	int a, b, c;
 
 	(void)state;
-	/* One socket for both families: addresses of IPv4 come as such of IPv6. */
+	/* One socket for both families: IPv4 addresses come as mapped IPv6 addresses. */
 	side_open(&s, &conf, ":0");
 	a = established(&s, 2);
 	b = established(&s, 2);
@@ -358,7 +360,7 @@ test_source_max(void **state)
 	side_close(&s);
 }
 
-/* The slot that becomes free is for the source that has fewer. */
+/* A freed slot goes to the source that has fewer. */
 static void
 test_others_wait(void **state)
 {
@@ -378,9 +380,9 @@ test_others_wait(void **state)
 	other = established(&s, 3);
 	close(other);
 	assert_int_equal(side_event(&s, NULL)->type, LEAT_EXCHANGE_DOWN);
-	/* Served: it is not waited for any more. */
+	/* That source was served, and is not waited for any more. */
 	fds[0] = established(&s, 2);
-	/* Nor when it does not come again. */
+	/* Nor is a source waited for that does not come again. */
 	expect_busy(&s, hello_from(&s, 3));
 	close(fds[0]);
 	assert_int_equal(side_event(&s, NULL)->type, LEAT_EXCHANGE_DOWN);
@@ -391,7 +393,7 @@ test_others_wait(void **state)
 	side_close(&s);
 }
 
-/* Silent clients of one source push out their own, not the one of another source. */
+/* Silent clients of one source displace clients of their own source, not those of another. */
 static void
 test_silent_flood(void **state)
 {
@@ -419,7 +421,7 @@ test_silent_flood(void **state)
 	side_close(&s);
 }
 
-/* Many come between two polls and have said HELLO: none of them is taken for a silent one. */
+/* Many clients connect between two polls, and have sent HELLO: none of them counts as silent. */
 static void
 test_hello_in_time(void **state)
 {
@@ -470,7 +472,7 @@ test_byte_by_byte(void **state)
 	side_close(&s);
 }
 
-/* BUSY until the time is up: the connector fails then, and says why; its pauses differ. */
+/* BUSY until the time is up: then the connector fails, with that reason; its pauses differ. */
 static void
 test_busy_for_good(void **state)
 {
@@ -505,7 +507,10 @@ test_busy_for_good(void **state)
 	side_close(&s);
 }
 
-/* It was told BUSY before, and the last answer does not come in time: it was busy. */
+/*
+ * The connector got BUSY before, and the last answer does not come in time: the reason is still
+ * busy.
+ */
 static void
 test_busy_then_silent(void **state)
 {
@@ -535,7 +540,7 @@ test_busy_then_silent(void **state)
 	side_close(&s);
 }
 
-/* Ids begin near the end of their range: none is taken for an older one. */
+/* Connection ids begin near the end of their range: none is taken for an older one. */
 static void
 test_ids_wrap(void **state)
 {

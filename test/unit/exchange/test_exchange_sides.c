@@ -109,7 +109,7 @@ test_reject(void **state)
 	side_close(&b);
 }
 
-/* Closing on either side, with a text; also both at once. */
+/* Close on either side, with a text; also on both at once. */
 static void
 test_close(void **state)
 {
@@ -148,8 +148,8 @@ test_close(void **state)
 }
 
 /*
- * With linger: the side that closed knows when its peer is through; the peer keeps its id until
- * then. No time passes: after a second of waiting it would be taken for through.
+ * Close with linger: the closing side learns when its peer has closed, too; the peer keeps its id
+ * until then. No time passes: after a second of waiting the peer would count as closed.
  */
 static void
 test_linger(void **state)
@@ -179,7 +179,7 @@ test_linger(void **state)
 	assert_int_equal(leat_exchange_close(b.x, cb, NULL), -ENOTCONN);
 	side_until(&a, !leat_exchange_lingers(a.x, ca));
 
-	/* The other side goes away meanwhile, or never answers: nothing is left behind. */
+	/* The other side disappears meanwhile, or never answers: nothing is left behind. */
 	side_connect(&a, &b, &ca, &cb);
 	assert_int_equal(leat_exchange_close(a.x, ca, NULL), 0);
 	assert_int_equal(side_event(&b, &a)->type, LEAT_EXCHANGE_DOWN);
@@ -190,7 +190,10 @@ test_linger(void **state)
 	leat_clock_mock_set(NULL);
 }
 
-/* The connector withdraws before and after the request was seen; the listener closes on askers. */
+/*
+ * The connector withdraws before and after the request was seen; the listener closes while requests
+ * wait.
+ */
 static void
 test_withdraw(void **state)
 {
@@ -216,7 +219,7 @@ test_withdraw(void **state)
 	assert_int_equal(ev->status, -ECONNRESET);
 	assert_int_equal(leat_exchange_accept(b.x, conn_b, &none, NULL), -ENOTCONN);
 
-	/* The listener closes while somebody is asking. */
+	/* The listener closes while a request waits. */
 	conn = leat_exchange_connect(a.x, b.addr, 0, &none, NULL);
 	assert_int_equal(side_event(&b, &a)->type, LEAT_EXCHANGE_REQUEST);
 	side_close(&b);
@@ -227,7 +230,7 @@ test_withdraw(void **state)
 	side_close(&a);
 }
 
-/* A process that is killed says no BYE; its kernel closes its sockets. */
+/* A killed process sends no BYE; its kernel closes its sockets. */
 static void
 test_killed(void **state)
 {
@@ -248,7 +251,7 @@ test_killed(void **state)
 		struct leat_exchange_data none = { 0 };
 		bool up = false;
 
-		/* The parent's listener is not the child's. */
+		/* The child must not use the parent's listener. */
 		b.x = NULL;
 		for (ca = 3; ca < 64; ca++)
 			if (ca != pipefd[1])
@@ -288,7 +291,7 @@ test_killed(void **state)
 static void
 test_names(void **state)
 {
-	/* A label of more than 63 characters is no name; asking for it reaches no server. */
+	/* A label of more than 63 characters is no name; no server is asked for it. */
 	static const char bad[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 				  "aaaa:7000";
 	struct leat_exchange_data none = { 0 };
@@ -306,7 +309,7 @@ test_names(void **state)
 	assert_int_equal(ev->conn, conn);
 	assert_int_equal(ev->status, -EHOSTUNREACH);
 
-	/* Given up while the lookup is under way: its memory lives on until it ends. */
+	/* Withdrawn during the lookup: its memory lives until the lookup ends. */
 	conn = leat_exchange_connect(a.x, "localhost:1", 0, &none, NULL);
 	assert_true(conn > 0);
 	assert_string_equal(leat_exchange_state(a.x, conn), "resolving the name");
@@ -434,7 +437,7 @@ test_full(void **state)
 	side_connect(&a, &b, &ca, &cb);
 	assert_int_equal(leat_exchange_connect(a.x, b.addr, 0, &none, NULL), -ENOSPC);
 
-	/* It is told BUSY, and tries again by itself. */
+	/* The connector gets BUSY, and tries again by itself. */
 	conn = leat_exchange_connect(c.x, b.addr, 60000000, &none, NULL);
 	assert_true(conn > 0);
 	while (side_stats(&b).busy < 2) {
@@ -455,7 +458,7 @@ test_full(void **state)
 	side_close(&c);
 }
 
-/* Events that don't fit are delivered later, one by one and in order. */
+/* Events for which the caller has no room are delivered later, one by one and in order. */
 static void
 test_one_event_at_a_time(void **state)
 {
@@ -551,7 +554,10 @@ test_many(void **state)
 	side_close(&b);
 }
 
-/* Without descriptors the listener waits, and takes the connection when there are some again. */
+/*
+ * Without free descriptors the listener waits, and accepts the connection when there are some
+ * again.
+ */
 static void
 test_no_descriptor(void **state)
 {
@@ -573,7 +579,7 @@ test_no_descriptor(void **state)
 	tight.rlim_cur = (rlim_t)top;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &tight), 0);
 	side_until(&b, side_stats(&b).no_fd > 0);
-	/* Nor does a connector fail for that: it tries again. */
+	/* Nor does a connector fail for lack of descriptors: it tries again. */
 	assert_true(leat_exchange_connect(a.x, b.addr, 60000000, &none, NULL) > 0);
 	side_quiet(&b, &a);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &lim), 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The address exchange when time passes: nobody listens yet or ever, nobody answers, a side is
- * polled late.
+ * The address exchange as time passes: no listener yet, or ever; no answer; a side that is polled
+ * late.
  */
 
 #include "exchange_side.h"
@@ -10,8 +10,8 @@
 static volatile uint64_t mock;
 
 /*
- * A port with nobody on it, that is given to nobody else until its descriptor is closed; over UNIX
- * sockets any one of the test's directory.
+ * Reserve a port without a listener, which no other program gets until its descriptor is closed;
+ * over UNIX sockets any name in the test's directory.
  */
 static int
 free_port(char *addr, size_t len)
@@ -77,7 +77,7 @@ test_refused_for_good(void **state)
 	leat_clock_mock_set(&mock);
 	side_open(&a, NULL, NULL);
 	assert_true(leat_exchange_connect(a.x, addr, 3000000, &none, NULL) > 0);
-	/* Steps of 10 ms: all but the last one are attempts and pauses. */
+	/* Steps of 10 ms: attempts and pauses, until the last step. */
 	for (i = 0; i < 299; i++) {
 		mock += 10000000;
 		side_poll(&a);
@@ -94,7 +94,7 @@ test_refused_for_good(void **state)
 	leat_clock_mock_set(NULL);
 }
 
-/* A listener that takes the TCP connection and says nothing. */
+/* A listener that accepts the TCP connection and sends nothing. */
 static void
 test_no_answer(void **state)
 {
@@ -107,7 +107,7 @@ test_no_answer(void **state)
 	mock = 1000;
 	leat_clock_mock_set(&mock);
 	side_open(&a, NULL, NULL);
-	side_open(&b, NULL, "127.0.0.1:0"); /* never polled: the kernel takes the connection */
+	side_open(&b, NULL, "127.0.0.1:0"); /* never polled: the kernel accepts the connection */
 	conn = leat_exchange_connect(a.x, b.addr, 2000000, &none, NULL);
 	assert_true(conn > 0);
 	side_until(&a, strcmp(leat_exchange_state(a.x, conn), "waiting for the answer") == 0);
@@ -118,7 +118,7 @@ test_no_answer(void **state)
 	assert_int_equal(ev->status, -ETIMEDOUT);
 	assert_non_null(strstr(ev->text, "no answer came"));
 
-	/* What the listener finds when it is polled at last. */
+	/* The events that the listener finds when it is polled at last. */
 	ev = side_event(&b, NULL);
 	assert_int_equal(ev->type, LEAT_EXCHANGE_REQUEST);
 	ev = side_event(&b, NULL);
@@ -129,7 +129,7 @@ test_no_answer(void **state)
 	leat_clock_mock_set(NULL);
 }
 
-/* Has something come for it? It is not polled. */
+/* @return whether bytes have arrived for it; does not poll it */
 static bool
 readable(const struct side *s)
 {
@@ -138,7 +138,7 @@ readable(const struct side *s)
 	return poll(&p, 1, 60000) == 1;
 }
 
-/* Both are polled only when their time is up, and find what came in time. */
+/* Both are polled only when their time is up, and find what arrived in time. */
 static void
 test_polled_late(void **state)
 {
