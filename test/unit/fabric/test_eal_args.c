@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* How the arguments of leat_init() are split, and what EAL is told besides. */
+/* How the arguments of leat_init() are split, and which options are added for EAL. */
 
 #include <errno.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "eal_args.h"
 #include "leat_cmocka.h"
 
-/* How often EAL is told something. */
+/* Count an option among EAL's arguments. */
 static unsigned int
 told(const struct eal_args *s, const char *what)
 {
@@ -36,7 +36,7 @@ split(struct eal_args *s, char *a, char *b)
 	assert_null(s->eal_argv[s->eal_argc]);
 }
 
-/* The machine's NICs are left alone unless the command line names one. */
+/* No NIC of the machine is probed unless the command line names one. */
 static void
 test_pci(void **state)
 {
@@ -65,7 +65,7 @@ test_pci(void **state)
 	eal_args_free(&s);
 }
 
-/* Devices of leat are not EAL's, in both spellings; those of EAL are. */
+/* Devices of leat are removed from EAL's arguments, in both spellings; EAL's devices are not. */
 static void
 test_devices(void **state)
 {
@@ -82,14 +82,14 @@ test_devices(void **state)
 	assert_string_equal(s.specs[0], "fabric_ring1");
 	assert_int_equal(told(&s, "--vdev"), 0);
 	eal_args_free(&s);
-	/* Nothing behind it: EAL complains. */
+	/* --vdev without a value: EAL complains. */
 	split(&s, (char *)"--vdev", NULL);
 	assert_int_equal(s.nb_specs, 0);
 	assert_int_equal(told(&s, "--vdev"), 1);
 	eal_args_free(&s);
 }
 
-/* Options of settings are not EAL's, in both spellings. */
+/* Options of settings are removed from EAL's arguments, in both spellings. */
 static void
 test_settings(void **state)
 {
@@ -125,7 +125,7 @@ test_settings(void **state)
 	}
 }
 
-/* What several processes share is the caller's affair. */
+/* Options for memory that several processes share are passed unchanged. */
 static void
 test_sharing(void **state)
 {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Endpoints, peers, events, regions and closing, over a driver that does what the test says, with a mock clock. */
+/*
+ * Endpoints, peers, events, regions and closing, over a driver that does what the test says, with a
+ * mock clock.
+ */
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +35,7 @@ ep_end(struct leat_ep *ep)
 	assert_int_equal(mock_nb_eps, 0);
 }
 
-/* The one event that there is to be. */
+/* @return the only event that there may be */
 static struct leat_event
 event(struct leat_ep *ep, enum leat_event_type type, uint16_t peer)
 {
@@ -119,20 +122,20 @@ test_connect_events(void **state)
 	assert_memory_equal(ev.priv, "yes", 3);
 	assert_non_null(strstr(ev.text, "there:1"));
 
-	/* Up and gone between two calls: both are told, in order. */
+	/* Connected and disconnected between two calls: both events come, in order. */
 	assert_int_equal(leat_ep_disconnect(ep, (uint16_t)id), 0);
 	ev = event(ep, LEAT_EV_DISCONNECTED, (uint16_t)id);
 	assert_int_equal(ev.status, -ECONNABORTED);
 	assert_int_equal(leat_ep_disconnect(ep, (uint16_t)id), -ENOTCONN);
 
-	/* An attempt that ends without. */
+	/* An attempt that fails without that event. */
 	id = leat_ep_connect(ep, "nowhere:1", NULL);
 	leat_peer_failed(ep, &ep->peers[id], -ECONNREFUSED, "nobody there");
 	ev = event(ep, LEAT_EV_CONNECT_FAILED, (uint16_t)id);
 	assert_int_equal(ev.status, -ECONNREFUSED);
 	assert_string_equal(ev.text, "nobody there");
 
-	/* And one that the driver refuses at once. */
+	/* An attempt that the driver refuses at once. */
 	mock.connect_ret = -EHOSTUNREACH;
 	assert_int_equal(leat_ep_connect(ep, "bad", NULL), -EHOSTUNREACH);
 	params.priv_len = LEAT_EP_PRIV_MAX + 1;
@@ -171,13 +174,13 @@ test_requests(void **state)
 	assert_int_equal(leat_ep_reject(ep, p->id), -ENOTCONN);
 	assert_int_equal(leat_ep_peer_state(ep, p->id), LEAT_PEER_FREE);
 
-	/* Came and went unseen: no event. */
+	/* A request that was withdrawn before it was seen: no event. */
 	p = leat_peer_request(ep, "c:1", NULL, 0);
 	leat_peer_closing(ep, p, -ECONNRESET, "went");
 	leat_peer_down(ep, p);
 	assert_int_equal(leat_ep_events(ep, evs, 4), 0);
 
-	/* Went after it was seen, before the answer. */
+	/* Withdrawn after it was seen, before the answer. */
 	p = leat_peer_request(ep, "d:1", NULL, 0);
 	event(ep, LEAT_EV_CONNECT_REQ, p->id);
 	leat_peer_closing(ep, p, -ECONNRESET, "went");
@@ -201,7 +204,10 @@ test_peer_table_is_bounded(void **state)
 	assert_null(leat_peer_request(ep, "x:1", NULL, 0));
 	for (i = 0; i < 4; i++)
 		leat_peer_failed(ep, &ep->peers[id[i]], -ETIMEDOUT, "no");
-	/* An id is given out again only after the call behind the one that told of its end. */
+	/*
+	 * An id is given out again only after the call that follows the one with the event of its
+	 * end.
+	 */
 	assert_int_equal(leat_ep_connect(ep, "there:1", NULL), -ENOSPC);
 	assert_int_equal(leat_ep_events(ep, ev, 2), 2);
 	assert_int_equal(leat_ep_connect(ep, "there:1", NULL), -ENOSPC);
@@ -240,7 +246,7 @@ test_bad_ops_come_back_in_order(void **state)
 		bad[i].queue = leat_ep_queue(ep, peer);
 		post1(ep, &ok);
 		post1(ep, &bad[i]);
-		/* The bad one waits for the good one before it. */
+		/* The invalid op waits for the valid one before it. */
 		assert_null(poll1(ep));
 		mock_finish(ep, 0, 0, 8);
 		assert_ptr_equal(poll1(ep), &ok);
@@ -297,7 +303,7 @@ test_cancel(void **state)
 	post1(ep, &a);
 	post1(ep, &b);
 	assert_int_equal(leat_op_cancel(ep, &b), 0);
-	assert_int_equal(leat_op_cancel(ep, &b), -ENOENT); /* done, held behind a */
+	assert_int_equal(leat_op_cancel(ep, &b), -ENOENT); /* done, held back behind a */
 	assert_null(poll1(ep));
 	mock.can_cancel = false;
 	assert_int_equal(leat_op_cancel(ep, &a), -EOPNOTSUPP);
@@ -332,7 +338,7 @@ test_deadlines(void **state)
 	assert_ptr_equal(poll1(ep), &r);
 	assert_int_equal(r.status, -ETIMEDOUT);
 
-	/* In time: nothing is left behind on the wheel. */
+	/* Done in time: no deadline is left on the wheel. */
 	r.deadline = clock_ns + 1000000;
 	post1(ep, &r);
 	mock_finish(ep, 0, 0, 1);
@@ -341,7 +347,7 @@ test_deadlines(void **state)
 	clock_ns += 10000000;
 	assert_int_equal(leat_ep_events(ep, &ev, 1), 0);
 
-	/* A send that can't be recalled takes its connection with it. */
+	/* A send that can't be recalled ends its connection. */
 	mock.can_cancel = false;
 	s.deadline = clock_ns + 1000000;
 	post1(ep, &s);
@@ -356,8 +362,8 @@ test_deadlines(void **state)
 }
 
 /*
- * After a long silence a call ends as many as a call may, though the wheel has to sort them first.
- * See DEADLINES_PER_RUN of op.c.
+ * After a long pause a call expires as many ops as one call may, though the wheel must sort them
+ * first. See DEADLINES_PER_RUN of op.c.
  */
 static void
 test_deadlines_after_silence(void **state)
@@ -375,12 +381,12 @@ test_deadlines_after_silence(void **state)
 		op[i].type = LEAT_OP_RECV;
 		op[i].flags = LEAT_OP_F_DEADLINE;
 		op[i].peer = LEAT_PEER_ANY;
-		/* 3 ms to 10 s, in turn near and far */
+		/* 3 ms to 10 s, near and far in turn */
 		op[i].deadline = clock_ns + UINT64_C(3000000) +
 				 (i * UINT64_C(7919) % OPS) * UINT64_C(16660000);
 		post1(ep, &op[i]);
 	}
-	/* The last one has some time left. */
+	/* Some time before the last deadline. */
 	clock_ns += UINT64_C(3000000) + (OPS - 1) * UINT64_C(16660000) - 1;
 	for (left = OPS - 1; left > 0; left -= RTE_MIN(left, PER_CALL)) {
 		uint64_t expired = ep->stats.expired;
@@ -426,7 +432,7 @@ test_shutdown_drains(void **state)
 	assert_int_equal(leat_ep_events(ep, &ev, 1), 1);
 	assert_int_equal(ev.type, LEAT_EV_SHUTDOWN);
 	assert_int_equal(ev.status, 0);
-	assert_int_equal(leat_ep_destroy(ep), -EBUSY); /* one waits to be polled */
+	assert_int_equal(leat_ep_destroy(ep), -EBUSY); /* an op waits to be polled */
 	assert_ptr_equal(poll1(ep), &s);
 	assert_int_equal(mock.nb_abort, 0);
 	assert_int_equal(leat_ep_destroy(ep), 0);

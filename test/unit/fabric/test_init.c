@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * leat_init(): what it takes, what it leaves, what it says. EAL starts only once in a process, so each case runs in a
- * child, which reports through its exit code.
+ * leat_init(): the arguments that it takes, those that it leaves, and its messages. EAL starts only
+ * once in a process, so each case runs in a child, which reports through its exit code.
  */
 
 #include <errno.h>
@@ -28,7 +28,7 @@
 		strdup("prog"), strdup("--no-pci"), strdup("-l"), strdup("0"), ##__VA_ARGS__, NULL \
 	}
 
-/* Runs fn in a child and checks that it says 0. */
+/* Run fn in a child and check that it returns 0. */
 static void
 in_child(int (*fn)(void))
 {
@@ -81,7 +81,7 @@ takes_its_arguments(void)
 	CHECK(leat_dev_by_name("fabric_mock1") == NULL);
 	CHECK(leat_dev_get(2) == NULL);
 	CHECK(rte_lcore_count() == 1);
-	/* A device's handler does not stay. */
+	/* The handler that a device's library installed is replaced again. */
 	CHECK(sigaction(SIGTERM, NULL, &sa) == 0 && sa.sa_handler == SIG_DFL);
 	CHECK(leat_init(argc, argv) == -EALREADY);
 	CHECK(leat_cleanup() == 0);
@@ -102,7 +102,7 @@ without_application_arguments(void)
 	return 0;
 }
 
-/* Expects leat_init() to fail with -err and a message that contains each of words. */
+/* Check that leat_init() fails with -err and a message that contains each of words. */
 static int
 refuses(const char *arg, int err, const char *const *words)
 {
@@ -214,14 +214,14 @@ settings_file_wrong(void)
 	return ret;
 }
 
-/* A directory that was named and can't be used is an error. */
+/* A directory given by option that can't be used is an error. */
 static int
 tune_dir_unusable(void)
 {
 	return refuses("--tune-dir=/dev/null/leat", ENOTDIR, WORDS("/dev/null/leat"));
 }
 
-/* The directory that was named has the process in it while it runs. */
+/* A directory given by option lists the process while it runs. */
 static int
 tune_dir_named(void)
 {
@@ -311,7 +311,10 @@ test_driver_list(void **state)
 	assert_int_equal(n, 1);
 }
 
-/* What a directory has and the loader refuses is told with its reason, behind what is loaded. */
+/*
+ * A plugin that the loader refuses is reported with the loader's reason, after those that were
+ * loaded.
+ */
 static void
 test_driver_that_does_not_load(void **state)
 {
@@ -352,7 +355,7 @@ test_driver_that_does_not_load(void **state)
 	assert_int_equal(rmdir(dir), 0);
 }
 
-/* ---- what devices there are ---- */
+/* ---- the list of devices ---- */
 
 static bool nothing_there;
 
@@ -427,7 +430,7 @@ test_candidates(void **state)
 			  "item gids 0: a\n"
 			  "item gids 1: b\n"
 			  "number max_qp ffffffffffffffff\n"
-			  /* has nothing to choose */
+			  /* a device without arguments to choose */
 			  "device fabric_mock0\n");
 	nothing_there = true;
 	expect_candidates("none fabric_lister fabric_lister: nothing there\n"
@@ -443,7 +446,7 @@ main(void)
 		cmocka_unit_test(test_cleanup_names_open_endpoints),
 		cmocka_unit_test(test_driver_list),
 		cmocka_unit_test(test_candidates),
-		/* last: the plugins of this tree are loaded, too */
+		/* must be last: the plugins of this tree are loaded, too */
 		cmocka_unit_test(test_driver_that_does_not_load),
 	};
 

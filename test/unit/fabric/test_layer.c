@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Layers: registration, which one a device gets, and what fabric asks of it. The layer of this
- * test adds CMP_SWAP, which the mock device has not, and fails every op.
+ * Layers: registration, which layer a device gets, and what fabric asks of it. The layer of this
+ * test adds CMP_SWAP, which the mock device does not have, and fails every op.
  */
 
 #include <string.h>
@@ -96,7 +96,7 @@ static const struct leat_layer swap = {
 	.driver = &swap_driver,
 };
 
-/* A constructor of the program: which of the layers' comes first does not matter. */
+/* A constructor of the program, which may run before or after those of the library's layers. */
 LEAT_LAYER_REGISTER(swap)
 
 static uint32_t
@@ -147,14 +147,14 @@ test_endpoint(void **state)
 	assert_int_equal(leat_cleanup(), -EBUSY);
 	assert_non_null(strstr(leat_err_msg(), "outer"));
 	assert_null(strstr(leat_err_msg(), "inner"));
-	/* With the layer, its info holds. */
+	/* With the layer, the layer's info holds. */
 	conf.max_peers = 3;
 	assert_null(leat_ep_create(leat_dev_get(0), &conf));
 	assert_int_equal(rte_errno, EINVAL);
 	assert_int_equal(leat_ep_close(ep, 0, NULL, NULL), 0);
 	assert_null(inner);
 
-	/* Without its ops it is not there. */
+	/* An endpoint that does not ask for its ops has no layer. */
 	conf.ops = 0;
 	ep = leat_ep_create(leat_dev_get(0), &conf);
 	assert_non_null(ep);
@@ -195,14 +195,14 @@ test_registration(void **state)
 		nb += nb < LEAT_LAYERS_MAX;
 	}
 	assert_int_equal(nb, LEAT_LAYERS_MAX);
-	/* Those that were there first stay, and a new one has its place by name. */
+	/* Layers that were registered first stay; a new one is inserted by name. */
 	late_there = true;
 	mock_tags = false;
 	assert_int_equal(software(), SWAP);
 	swap_there = false;
 	assert_int_equal(software(), TAGGED);
 	mock_tags = true;
-	assert_int_equal(software(), SWAP); /* all that the device has not */
+	assert_int_equal(software(), SWAP); /* all ops that the device does not have */
 	late_there = false;
 	swap_there = true;
 }

@@ -81,10 +81,10 @@ test_endpoints(void **state)
 	assert_null(strstr(ask("/leat/endpoints"), id));
 }
 
-/* How a connection ends, and what of its ops is then counted as what. */
+/* How a connection ends, and how its ops are then counted. */
 struct end {
 	int peer;   /* status of the end */
-	int before; /* of ops that come back before the driver tells of it, and after */
+	int before; /* status of ops that come back before the driver reports the end, and after */
 	int after;
 	uint64_t errors;
 	uint64_t flushed;
@@ -133,18 +133,18 @@ static void
 test_clean_end_is_no_error(void **state)
 {
 	static const struct end ends[] = {
-		/* In order, there and here, whatever the driver knew when the ops came back. */
+		/* An orderly end on both sides, whatever the driver knew when the ops came back. */
 		{ 0, -ECONNRESET, -ECONNRESET, 0, 4 },
 		{ 0, -ENOTCONN, -ECONNABORTED, 0, 4 },
 		{ -ECONNABORTED, -ECONNABORTED, -ENOTCONN, 0, 4 },
 		{ 0, 0, -ECONNRESET, 0, 2 },
-		/* It died. */
+		/* The peer died. */
 		{ -ECONNRESET, -ECONNRESET, -ECONNRESET, 4, 0 },
 		{ -ETIMEDOUT, -ECONNRESET, -ENOTCONN, 4, 0 },
 		{ -ECONNRESET, 0, -ECONNRESET, 2, 0 },
 		/* Cancelled. */
 		{ -ECONNRESET, -ECANCELED, -ECONNRESET, 2, 2 },
-		/* What no end explains. */
+		/* Errors that no end of a connection explains. */
 		{ 0, -EIO, -EACCES, 4, 0 },
 		{ 0, -EMSGSIZE, -ECONNRESET, 2, 2 },
 		{ -ECONNABORTED, -ETIMEDOUT, -ESHUTDOWN, 4, 0 },

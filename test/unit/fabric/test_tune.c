@@ -67,7 +67,7 @@ peer_up(struct leat_ep *ep)
 	assert_int_equal(leat_ep_events(ep, &ev, 1), 1);
 }
 
-/* Posts n ops of a type, from ops[first] on, as one burst. */
+/* Post n ops of a type, from ops[first] on, as one burst. */
 static void
 post(struct leat_ep *ep, unsigned int type, unsigned int first, uint16_t n)
 {
@@ -115,7 +115,9 @@ test_settings_of_the_program(void **state)
 	ep_end(ep);
 }
 
-/* Sizes of the file replace the program's, as far as the device goes; so do the others. */
+/*
+ * Sizes in the file replace the program's, as far as the device allows; so do the other settings.
+ */
 static void
 test_settings_of_a_file(void **state)
 {
@@ -161,7 +163,7 @@ test_options(void **state)
 	assert_int_equal(set(ep, "inline_max", "20"), 0);
 	assert_int_equal(mock.inline_max, 20);
 	assert_int_equal(ep->ctrl->set.inline_max, 20);
-	/* Clamped, and answered so. */
+	/* Clamped to the device's limit, and the answer says so. */
 	assert_int_equal(set(ep, "inline_max", "4096"), 0);
 	assert_int_equal(mock.inline_max, 64);
 	assert_int_equal(ep->ctrl->set.inline_max, 64);
@@ -171,7 +173,7 @@ test_options(void **state)
 	assert_int_equal(mock.inline_max, 64);
 	assert_int_equal(ep->ctrl->set.inline_max, -1);
 
-	/* The device has no such choice: all or nothing. */
+	/* The device has no such choice: all sends are signaled or none. */
 	assert_int_equal(set(ep, "inline_max", "7"), 0);
 	assert_int_equal(set(ep, "signal_interval", "8"), -EOPNOTSUPP);
 	assert_non_null(strstr(tune_text(tune_of(ep)), "mock"));
@@ -194,7 +196,7 @@ test_options(void **state)
 	ep_end(ep);
 }
 
-/* Every third op, whatever the bursts; the ends of failed ones are not counted. */
+/* Every third op is timed, whatever the bursts; completions of failed ops are not counted. */
 static void
 test_sample_counts(void **state)
 {
@@ -206,7 +208,7 @@ test_sample_counts(void **state)
 
 	(void)state;
 	peer_up(ep);
-	/* In flight when it is switched on: not timed. */
+	/* In flight when sampling is switched on: not timed. */
 	post(ep, LEAT_OP_SEND, 30, 1);
 	assert_int_equal(set(ep, "latency_sample", "3"), 0);
 	assert_ptr_not_equal(ep->post, post_fn);
@@ -227,7 +229,7 @@ test_sample_counts(void **state)
 	assert_int_equal(rep.latency_recv.sum, 2 * leat_cycles_to_ns(5000));
 	assert_int_equal(rep.latency_recv.bucket[leat_tune_bucket(leat_cycles_to_ns(5000))], 2);
 
-	/* Done when posted: ready before poll; and each of them. */
+	/* Done in post: ready before poll, and each op is timed. */
 	assert_int_equal(set(ep, "latency_sample", "1"), 0);
 	for (i = 0; i < 10; i++) {
 		post(ep, LEAT_OP_SEND, i, 1);
@@ -239,7 +241,7 @@ test_sample_counts(void **state)
 	tune_report(tune_of(ep), &rep);
 	assert_int_equal(rep.latency_send.count, 11);
 
-	/* Noted when it is switched off, and back before it is switched on again. */
+	/* Timed when sampling is switched off, and back before it is switched on again. */
 	post(ep, LEAT_OP_SEND, 0, 2);
 	assert_int_equal(set(ep, "latency_sample", "off"), 0);
 	assert_ptr_equal(ep->post, post_fn);
@@ -255,7 +257,7 @@ test_sample_counts(void **state)
 	ep_end(ep);
 }
 
-/* More ops at once than are noted: none is lost. */
+/* More ops at once than can be timed: none is lost. */
 static void
 test_sample_full(void **state)
 {
@@ -294,7 +296,10 @@ other_poll(struct leat_ep *ep)
 		mock_finish(ep, 0, 0, 8);
 }
 
-/* A driver changes its poll while ops are timed; the endpoint ends while they are. */
+/*
+ * A driver changes its poll function while ops are timed; the endpoint is closed while ops are
+ * timed.
+ */
 static void
 test_sample_while_it_ends(void **state)
 {
@@ -320,7 +325,7 @@ test_sample_while_it_ends(void **state)
 	post(ep, LEAT_OP_SEND, 8, 2);
 	assert_int_equal(leat_ep_shutdown(ep, 1000), 0);
 	assert_int_equal(leat_ep_post(ep, &op, 1), 0);
-	/* Off and on again in between: post stays closed. */
+	/* Off and on again in between: the sampling of post stays off. */
 	assert_int_equal(set(ep, "latency_sample", "off"), 0);
 	op = &ops[20];
 	assert_int_equal(leat_ep_post(ep, &op, 1), 0);

@@ -4,9 +4,9 @@
 #define BLOCK_TEST_H
 
 /*
- * A reactor that blocks, over a driver that does what the test says, with a table of functions in the
- * place of the operating system: a sleep looks at the real epoll set, and moves the mock clock if
- * nothing is readable there.
+ * A reactor that blocks, over a driver that does what the test says, with a table of functions in
+ * place of the operating system's: a sleep looks at the real epoll set, and advances the mock clock
+ * if nothing is readable there.
  */
 
 #include <sys/epoll.h>
@@ -23,9 +23,9 @@
 
 static struct {
 	unsigned int blocks, sleeps, pokes;
-	uint64_t ns;	 /* asked for last */
-	int poke_fd;	 /* a poke that was not done yet */
-	bool poke_later; /* pokes are done by the test */
+	uint64_t ns;	 /* timeout of the last sleep */
+	int poke_fd;	 /* descriptor of a poke that is still to be written */
+	bool poke_later; /* the test itself writes pokes */
 	void (*meanwhile)(void);
 } os;
 
@@ -227,7 +227,7 @@ turns(unsigned int n)
 	}
 }
 
-/* Until it blocks each turn. */
+/* Turn until the reactor blocks in each turn. */
 static inline void
 settle(void)
 {

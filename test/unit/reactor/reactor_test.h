@@ -4,7 +4,8 @@
 #define REACTOR_TEST_H
 
 /*
- * Several reactors driven from one thread, with a clock that stands still unless the test moves it.
+ * Several reactors driven from one thread, with a clock that stands still unless the test advances
+ * it.
  */
 
 #include <errno.h>
@@ -20,7 +21,7 @@
 
 #include "leat_cmocka.h"
 
-/* In cycles of the mock clock. */
+/* A microsecond, in cycles of the mock clock. */
 #define US 1000
 #define MS (1000 * US)
 
@@ -35,7 +36,7 @@ test_clock_setup(void **state)
 	return 0;
 }
 
-/* leat with the mock device; for groups of tests that have an endpoint. */
+/* Start leat with the mock device; for groups of tests that have an endpoint. */
 static inline int
 test_mock_start(void **state)
 {
@@ -60,7 +61,7 @@ test_mock_stop(void **state)
 	return leat_cleanup();
 }
 
-/* Spins when idle, so that a turn does nothing but what the test looks at. */
+/* Create a reactor that spins when idle, so that a turn does only what the test looks at. */
 static inline struct leat_reactor *
 test_reactor(const char *name)
 {
@@ -71,12 +72,12 @@ test_reactor(const char *name)
 	return r;
 }
 
-/* A poller that returns what it is told to, and counts. */
+/* A poller that returns a given value, and counts its calls. */
 struct test_poller {
 	int ret;
-	uint64_t cost; /* cycles that a call takes */
+	uint64_t cost; /* cycles by which a call advances the clock */
 	unsigned int calls;
-	uint64_t now; /* of the last call */
+	uint64_t now; /* timestamp of the last call */
 	struct leat_poller *p;
 };
 
@@ -105,7 +106,10 @@ test_turns(struct leat_reactor *r, unsigned int n)
 		assert_true(leat_reactor_turn(r) >= 0);
 }
 
-/* What leat_reactor_turn() says in the end; 10 us pass in each turn. */
+/*
+ * Turn until the reactor has stopped; 10 us pass in each turn.
+ * @return the last result of leat_reactor_turn()
+ */
 static inline int
 test_turns_until_stopped(struct leat_reactor *r)
 {

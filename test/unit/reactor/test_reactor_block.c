@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Blocking: what wakes, what it costs, what can't be waited for, endpoints that come and go. */
+/*
+ * Blocking: what wakes a reactor, how sleep is billed, pollers that can't wake it, endpoints that
+ * come and go.
+ */
 
 #include "block_test.h"
 
-/* ---- timeouts, and who pays ---- */
+/* ---- timeouts, and how they are billed ---- */
 
 static unsigned int fired;
 
@@ -29,7 +32,7 @@ test_timeouts(void **state)
 	assert_int_equal(leat_reactor_idle_effective(app.r), LEAT_IDLE_BLOCK);
 	assert_int_equal(os.sleeps, 0);
 
-	/* To the next look at events, and asleep all the time. */
+	/* It sleeps until the next look at events, and the whole time is billed as sleep. */
 	before = stats();
 	asleep = test_clock;
 	assert_int_equal(leat_reactor_turn(app.r), 0);
@@ -41,7 +44,7 @@ test_timeouts(void **state)
 	assert_int_equal(after.sleep_cycles, before.sleep_cycles + asleep);
 	assert_int_equal(after.idle_cycles, before.idle_cycles);
 
-	/* To a timer. */
+	/* It sleeps until a timer expires. */
 	turns(1);
 	leat_timer_init(&timer, on_timer, NULL);
 	leat_timer_start(app.r, &timer, 300);
@@ -51,7 +54,7 @@ test_timeouts(void **state)
 		assert_true(leat_reactor_turn(app.r) >= 0);
 	assert_int_equal(test_clock, expiry);
 
-	/* To the deadline of a stop nothing blocks: pollers are asked whether they are done. */
+	/* No block lasts until the deadline of a stop: pollers are asked whether they are done. */
 	post_recvs(1);
 	leat_reactor_stop(app.r, 1000000);
 	before = stats();
@@ -59,7 +62,9 @@ test_timeouts(void **state)
 	assert_int_equal(stats().blocks, before.blocks);
 }
 
-/* A timer far away wakes it once, when it expires; however the reactor was driven before. */
+/*
+ * A distant timer wakes the reactor once, when it expires, however the reactor was driven before.
+ */
 static void
 test_far_timer_wakes_once(void **state)
 {
@@ -85,7 +90,7 @@ test_far_timer_wakes_once(void **state)
 	assert_in_range(os.blocks - blocks, 1, 2);
 }
 
-/* ---- what others ask for wakes it ---- */
+/* ---- requests of other threads wake it ---- */
 
 static void
 ask_message(void)
@@ -130,7 +135,7 @@ test_woken(void **state)
 	assert_int_equal(leat_reactor_turn(app.r), 1);
 	assert_int_equal(app.messages, 1);
 
-	/* Awake: no system call. */
+	/* The reactor is awake: no system call. */
 	assert_int_equal(leat_reactor_call(app.r, on_message, NULL), 0);
 	assert_int_equal(os.pokes, 1);
 	turns(4);
@@ -171,16 +176,16 @@ test_fallback(void **state)
 	assert_true(t.p->told_wait);
 	assert_false(app.p->told_wait);
 
-	/* Periodic ones are timers. */
+	/* Periodic pollers are timers. */
 	assert_int_equal(leat_poller_remove(t.p), 0);
 	test_poller_add(app.r, &t, "now and then", 10000);
 	sleeps = os.sleeps;
 	turns(64);
 	assert_int_equal(leat_reactor_idle_effective(app.r), LEAT_IDLE_BLOCK);
 	assert_true(os.blocks > blocks);
-	assert_in_range(os.sleeps, sleeps, sleeps + 64); /* until housekeeping */
+	assert_in_range(os.sleeps, sleeps, sleeps + 64); /* the sleep lasts until housekeeping */
 
-	/* An endpoint without: the wait object was not asked for. */
+	/* An endpoint without a wait object: none was asked for. */
 	assert_int_equal(close(mock.fd), 0);
 	assert_int_equal(leat_poller_remove(app.p), 0);
 	assert_int_equal(leat_ep_close(app.ep, 0, NULL, NULL), 0);
@@ -240,7 +245,7 @@ ask_remove(void)
 	assert_int_equal(leat_reactor_call(app.r, remove_it, NULL), 0);
 }
 
-/* Removed while it sleeps, armed, with something to say. */
+/* Removed while the reactor sleeps and the endpoint is armed, with a completion ready. */
 static void
 ask_remove_busy(void)
 {
@@ -261,7 +266,7 @@ removed(void (*how)(void))
 	assert_int_equal(mock.nb_arm, mock.nb_disarm);
 	arms = mock.nb_arm;
 	turns(3);
-	/* Its descriptor does not wake any more. */
+	/* The endpoint's descriptor does not wake the reactor any more. */
 	poke(mock.fd);
 	s = stats();
 	turns(1);
@@ -323,7 +328,7 @@ test_paused(void **state)
 	assert_true(mock.nb_arm > arms);
 }
 
-/* Shut down, it has nothing more to say, whatever its descriptor does. */
+/* An endpoint that is shut down has no more events, whatever its descriptor does. */
 static void
 test_shut(void **state)
 {
@@ -346,7 +351,7 @@ test_shut(void **state)
 	app.ep = NULL;
 }
 
-/* It can't tell when it is through: short sleeps. */
+/* The endpoint can't signal the end of its shutdown: the reactor takes short sleeps. */
 static void
 test_busy(void **state)
 {
@@ -364,7 +369,10 @@ test_busy(void **state)
 	assert_in_range(os.ns, 101 * US, 1000 * US);
 }
 
-/* Readable without anything there: its events are looked at, and it is not asked for more. */
+/*
+ * The descriptor is readable without a completion: events are looked at, and the endpoint is not
+ * polled again and again.
+ */
 static unsigned int progress;
 
 static void

@@ -44,7 +44,7 @@ test_in_order(void **state)
 	for (i = 0; i < 50; i++)
 		assert_int_equal(log_val[i], i);
 	assert_int_equal(leat_reactor_turn(r), 0);
-	/* In the next turn, not in the next housekeeping. */
+	/* The message runs in the next turn, not in the next housekeeping. */
 	assert_int_equal(leat_reactor_call(r, note, &v[3]), 0);
 	assert_int_equal(leat_reactor_turn(r), 1);
 	assert_int_equal(log_nb, 51);
@@ -62,7 +62,7 @@ test_full(void **state)
 
 	(void)state;
 	assert_non_null(r);
-	/* Rounded up to 2^n. */
+	/* Room is rounded up to 2^n. */
 	for (i = 0; i < 8; i++)
 		assert_int_equal(leat_reactor_call(r, note, &v), 0);
 	rte_errno = 0;
@@ -71,7 +71,7 @@ test_full(void **state)
 	test_turns(r, 1);
 	assert_int_equal(log_nb, 8);
 	assert_int_equal(leat_reactor_call(r, note, &v), 0);
-	/* Destroyed with one that nobody runs: a warning, no leak. */
+	/* Destroyed with a message that never ran: a warning, no leak. */
 	assert_int_equal(leat_reactor_destroy(r), 0);
 	assert_int_equal(log_nb, 8);
 }
@@ -94,7 +94,8 @@ again(void *arg)
 }
 
 /*
- * Messages that send messages to their own reactor: a turn ends nevertheless, and nothing starves.
+ * Messages that send messages to their own reactor: each turn ends nevertheless, and nothing
+ * starves.
  */
 static void
 test_endless(void **state)
@@ -160,7 +161,7 @@ struct sender {
 	struct leat_reactor *r;
 	pthread_t thread;
 	unsigned int number;
-	unsigned int next; /* the receiver's: what must come next */
+	unsigned int next; /* the receiver's: number of the next message that must come */
 	unsigned int wrong;
 	struct item {
 		struct sender *s;
@@ -196,7 +197,8 @@ sender_main(void *arg)
 }
 
 /*
- * From several threads at once, to a reactor that sleeps when idle: each one's in order, none lost.
+ * Several threads send at once to a reactor that sleeps when idle: each thread's messages come in
+ * order, none is lost.
  */
 static void
 test_threads(void **state)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Messages to a reactor that leaves: each is run or was refused, at whatever moment its sender
- * comes.
+ * Messages to a reactor that stops: each is run or was refused, whenever it was sent.
  */
 
 #include <pthread.h>
@@ -46,7 +45,7 @@ stop(struct leat_reactor *r)
 	assert_int_equal(test_turns_until_stopped(r), -ESHUTDOWN);
 }
 
-/* One that has stopped refuses until it is run again. */
+/* A stopped reactor refuses messages until it is run again. */
 struct rerun {
 	struct leat_reactor *r;
 	unsigned int turns;
@@ -90,7 +89,7 @@ test_stopped_one_refuses(void **state)
 }
 
 /*
- * One that comes in the last moment, when the messages of the last turn were run: while pollers
+ * A message sent in the last moment, after the messages of the last turn were run: while pollers
  * are asked.
  */
 static struct leat_reactor *asking;
@@ -102,7 +101,7 @@ last_moment(void *arg, char *what, size_t len)
 	(void)what;
 	(void)len;
 	if (leat_reactor_call(asking, on_message, NULL) == 0)
-		dropped++; /* to be run, that is */
+		dropped++; /* a message that was accepted and never ran */
 	return 0;
 }
 
@@ -183,7 +182,7 @@ test_last_message_brings_work(void **state)
 	assert_int_equal(leat_reactor_destroy(r), 0);
 }
 
-/* Destroyed without having been stopped: the caller that asked is told, once. */
+/* Destroyed without having been stopped: the asker of a running stop is told, once. */
 static void
 test_destroyed(void **state)
 {
@@ -201,7 +200,7 @@ test_destroyed(void **state)
 	assert_int_equal(ran, 1);
 	assert_int_equal(dropped, 2);
 
-	/* Never run at all. */
+	/* A reactor that never ran. */
 	r = test_reactor("r");
 	assert_int_equal(leat_reactor_call_drop(r, on_message, on_drop, NULL), 0);
 	assert_int_equal(leat_reactor_destroy(r), 0);
@@ -209,10 +208,10 @@ test_destroyed(void **state)
 }
 
 /*
- * A sender in each of its steps against each moment of the end: it has not looked yet, has its
- * ticket, has written the message. The other end is a poller that is asked whether it is busy
- * (twice in the end: before the ring is closed and after), and the wait for a sender that is in
- * the middle.
+ * A sender in each of its steps against each moment of the stop. The sender has not looked yet, has
+ * its ticket, or has written the message. The moments of the stop are given by a poller that is
+ * asked whether it is busy (twice: before the ring is closed and after), and by the wait for a
+ * sender that has a ticket but has not written yet.
  */
 enum moment { BEFORE, TURN, ASKED, ASKED_AGAIN, WAITED, AFTER, MOMENTS };
 
@@ -263,7 +262,7 @@ sender_turn(void *arg, uint64_t now)
 static void
 sender_yield(void)
 {
-	/* It waits for nothing but a sender that has a ticket. */
+	/* The stop waits for nothing but a sender that has a ticket. */
 	assert_int_equal(sender.done, 1);
 	sender_to(WAITED);
 	sender_to(AFTER);
@@ -315,7 +314,7 @@ test_sender_against_the_end(void **state)
 	assert_true(accepted > 0 && refused > 0);
 }
 
-/* Tickets wrap, whole rounds full and empty; closed and opened at each of them. */
+/* Tickets wrap, over whole rounds full and empty; the ring is closed and opened at each ticket. */
 static void
 test_ring_wraps(void **state)
 {
@@ -356,12 +355,15 @@ test_ring_wraps(void **state)
 	free(ring);
 }
 
-/* Threads that send while it stops and runs again: what was accepted is run, the rest refused. */
+/*
+ * Threads that send while the reactor stops and runs again: accepted messages are run, the others
+ * refused.
+ */
 #define SENDERS 3
 
 struct stress {
 	struct leat_reactor *r;
-	uint64_t until; /* messages run, then it stops */
+	uint64_t until; /* number of messages after which it stops */
 	uint32_t end;
 	uint64_t accepted[SENDERS];
 	uint64_t refused;
@@ -439,7 +441,7 @@ test_senders_and_stops(void **state)
 		s.until = s.ran + 1 + i % 20;
 		assert_int_equal(leat_reactor_run(s.r), 0);
 		assert_int_equal(reactor_messages_waiting(s.r), 0);
-		/* Senders come while it is away, too. */
+		/* Senders send while the reactor is stopped, too. */
 		while (__atomic_load_n(&s.refused, __ATOMIC_RELAXED) <= i)
 			(void)sched_yield();
 	}

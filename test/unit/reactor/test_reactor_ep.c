@@ -122,7 +122,7 @@ test_ep_bursts(void **state)
 	app_end(&a);
 }
 
-/* Events at once, then every millisecond; not while paused. */
+/* Events are taken at once, then every millisecond; not while the poller is paused. */
 static void
 test_ep_events(void **state)
 {
@@ -171,7 +171,7 @@ test_ep_removed_by_itself(void **state)
 	assert_int_equal(a.calls, 1);
 	app_end(&a);
 
-	/* With its endpoint. */
+	/* The poller is removed with its endpoint. */
 	app_init(&a);
 	a.remove_on_event = true;
 	assert_int_equal(leat_ep_connect(a.ep, "there:1", NULL), 0);
@@ -220,7 +220,7 @@ post_send(struct app *a)
 	assert_int_equal(leat_ep_post(a->ep, &op, 1), 1);
 }
 
-/* A send that doesn't end is aborted in time to come back; the application hears of it. */
+/* A send that doesn't complete is aborted in time to come back; the application gets an event. */
 static void
 test_ep_stop_aborts(void **state)
 {
@@ -240,7 +240,7 @@ test_ep_stop_aborts(void **state)
 	assert_int_equal(leat_reactor_destroy(a.r), 0);
 }
 
-/* A device that gives nothing back: the reactor leaves at its deadline and names what is left. */
+/* A device that gives no op back: the reactor stops at its deadline and names what is left. */
 static void
 test_ep_stop_stuck(void **state)
 {
@@ -262,7 +262,7 @@ test_ep_stop_stuck(void **state)
 	assert_int_equal(leat_ep_close(a.ep, 0, NULL, NULL), -ETIMEDOUT);
 }
 
-/* The application has shut its endpoint down itself. */
+/* The application has shut down its endpoint itself. */
 static void
 test_ep_already_shut(void **state)
 {
@@ -285,7 +285,7 @@ static struct {
 	uint64_t until;
 } drained;
 
-/* The endpoint works while it is asked. */
+/* The endpoint works while the reactor asks whether it is done. */
 static int
 on_drain(void *arg, uint64_t until)
 {
@@ -325,7 +325,7 @@ test_ep_drain(void **state)
 	struct app a;
 
 	(void)state;
-	/* It ends by itself. */
+	/* The endpoint comes to rest by itself. */
 	drain_init(&a, 10);
 	leat_reactor_stop(a.r, 1000000);
 	assert_int_equal(test_turns_until_stopped(a.r), -ESHUTDOWN);
@@ -335,7 +335,10 @@ test_ep_drain(void **state)
 	app_end(&a);
 	assert_int_equal(drained.released, 1);
 
-	/* It does not: shut down after three quarters of the time, in which all comes to rest. */
+	/*
+	 * The endpoint does not: it is shut down after three quarters of the time, and then comes
+	 * to rest.
+	 */
 	drain_init(&a, UINT_MAX);
 	begin = test_clock;
 	leat_reactor_stop(a.r, 1000);
@@ -344,7 +347,7 @@ test_ep_drain(void **state)
 	assert_in_range(test_clock, begin + 750 * US, begin + 1 * MS + 50 * US);
 	app_end(&a);
 
-	/* No time, and no deadline. */
+	/* A stop without time, and one without a deadline. */
 	drain_init(&a, UINT_MAX);
 	leat_reactor_stop(a.r, 0);
 	(void)test_turns_until_stopped(a.r);
@@ -356,7 +359,7 @@ test_ep_drain(void **state)
 	assert_int_equal(drained.calls, 20);
 	assert_int_equal(drained.until, UINT64_MAX);
 
-	/* For endpoints only; what is removed is not told. */
+	/* Shutting down is for endpoints only; removed pollers are not asked. */
 	test_poller_add(a.r, &t, "other", 0);
 	assert_int_equal(leat_poller_drain_set(t.p, on_drain), -EINVAL);
 	assert_int_equal(leat_poller_remove(a.p), 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Descriptors: what is told, of what, how often; in reactors that spin, block and stop. */
+/* Descriptors: which events are reported, and how often; in reactors that spin, block and stop. */
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -14,12 +14,12 @@
 
 #define MANY 10000
 
-/* A socketpair: `near` is the reactor's, `far` the test's. */
+/* A socketpair: `near` is added to the reactor, `far` is the test's end. */
 struct pair {
 	int near, far;
 	struct leat_fd f;
 	unsigned int calls;
-	uint32_t events; /* of the last call */
+	uint32_t events; /* events of the last call */
 	void (*then)(struct pair *p);
 	struct pair *other;
 };
@@ -77,7 +77,7 @@ near_read(struct pair *p)
 	assert_int_equal(read(p->near, &c, 1), 1);
 }
 
-/* A turn that looks. */
+/* A turn that looks at descriptors. */
 static int
 look(struct leat_reactor *r)
 {
@@ -104,7 +104,7 @@ spin_teardown(void **state)
 	return 0;
 }
 
-/* ---- what is told ---- */
+/* ---- reported events ---- */
 
 static void
 test_levels(void **state)
@@ -118,7 +118,7 @@ test_levels(void **state)
 	look(reactor);
 	assert_int_equal(a.calls, 0);
 
-	/* As long as it is the case. */
+	/* An event is reported as long as its condition holds. */
 	far_write(&a);
 	assert_int_equal(look(reactor), 1);
 	assert_int_equal(look(reactor), 1);
@@ -155,7 +155,7 @@ test_levels(void **state)
 	look(reactor);
 	assert_int_equal(a.events, EPOLLHUP);
 
-	/* The poller's time is told by name. */
+	/* The poller that is billed for descriptors has a name. */
 	assert_string_equal(leat_poller_name(&reactor->pollers[0]), "descriptors");
 	leat_poller_stats_get(&reactor->pollers[0], &s);
 	assert_int_equal(s.busy_runs, a.calls);
@@ -185,7 +185,7 @@ test_refused(void **state)
 	assert_int_equal(leat_fd_add(reactor, &a.f, a.near, EPOLLIN, on_fd, &a), -EALREADY);
 	assert_int_equal(leat_fd_add(reactor, &f, a.near, EPOLLIN, on_fd, NULL), -EEXIST);
 	assert_int_equal(leat_fd_events_set(&a.f, EPOLLONESHOT), -EINVAL);
-	/* None of this took anything away. */
+	/* None of these refused calls removed the descriptor. */
 	far_write(&a);
 	look(reactor);
 	assert_int_equal(a.calls, 1);
@@ -194,7 +194,7 @@ test_refused(void **state)
 	assert_int_equal(close(file), 0);
 }
 
-/* A reactor without a free poller. */
+/* A reactor without room for one more poller. */
 static void
 test_no_poller(void **state)
 {
@@ -228,7 +228,7 @@ free_other(struct pair *p)
 
 	if (other == NULL)
 		return;
-	/* Either is called first; it frees the other one, of which an event is waiting. */
+	/* Whichever callback is called first frees the other pair, which has an event waiting. */
 	left = p;
 	p->other = NULL;
 	pair_close(other);
@@ -282,7 +282,7 @@ test_delete_self(void **state)
 	assert_int_equal(look(reactor), 0);
 }
 
-/* The other one's number, slot and memory are given to a new descriptor, which is silent. */
+/* The freed pair's number, slot and memory are given to a new descriptor, which is silent. */
 static void
 replace_other(struct pair *p)
 {
@@ -319,7 +319,7 @@ test_reuse(void **state)
 	far_write(&a);
 	far_write(&b);
 	look(reactor);
-	/* One of them was told; the new one has nothing to read. */
+	/* One of the pairs was called; the new descriptor has nothing to read. */
 	assert_int_equal(a.calls + b.calls, 1);
 	look(reactor);
 	assert_int_equal(a.calls + b.calls, 2);
@@ -328,7 +328,7 @@ test_reuse(void **state)
 	pair_close(&b);
 }
 
-/* What a callback has given up is not told to it in the same round. */
+/* Events that a callback has switched off are not reported in the same round. */
 static void
 want_nothing(struct pair *p)
 {
@@ -356,9 +356,9 @@ test_changed(void **state)
 	pair_close(&b);
 }
 
-/* ---- many ---- */
+/* ---- many descriptors ---- */
 
-/* Each is told in its turn, though a look takes only some of them. */
+/* Each descriptor is reported in its turn, though a look takes only some of them. */
 static void
 test_many(void **state)
 {
@@ -385,10 +385,10 @@ test_many(void **state)
 			quiet += pairs[i].calls == 0;
 	} while (quiet > 0 && rounds < n);
 	assert_int_equal(quiet, 0);
-	/* A look takes 64, and none twice before all were told. */
+	/* A look takes 64, and none twice before all were reported. */
 	assert_in_range(rounds, n / 64, n / 64 + 1);
 
-	/* Every other one goes, and its slot is used again. */
+	/* Every other descriptor is deleted, and its slot is used again. */
 	for (i = 0; i < n; i += 2)
 		leat_fd_del(&pairs[i].f);
 	for (i = 0; i < n; i += 2)
@@ -408,7 +408,7 @@ test_many(void **state)
 	print_message("%u descriptors\n", n);
 }
 
-/* ---- looks ---- */
+/* ---- how often the reactor looks ---- */
 
 static void
 test_looks(void **state)
@@ -421,16 +421,16 @@ test_looks(void **state)
 	pair_add(reactor, &a, EPOLLIN);
 	look(reactor);
 	look(reactor);
-	/* Silent: the time stands still, and it is not looked at. */
+	/* Silent: while the clock stands still, there is no look. */
 	far_write(&a);
 	for (i = 0; i < 100; i++)
 		assert_int_equal(leat_reactor_turn(reactor), 0);
 	assert_int_equal(a.calls, 0);
-	/* One that is added or changed is looked at at once. */
+	/* A descriptor that is added or changed is looked at at once. */
 	assert_int_equal(leat_fd_events_set(&a.f, EPOLLIN | EPOLLRDHUP), 0);
 	assert_int_equal(leat_reactor_turn(reactor), 1);
 	assert_int_equal(a.calls, 1);
-	/* Active: each turn, without events too. */
+	/* Active: a look in each turn, even in turns without events. */
 	a.then = near_read;
 	assert_int_equal(leat_reactor_turn(reactor), 1);
 	assert_int_equal(leat_reactor_turn(reactor), 0);
@@ -465,11 +465,11 @@ test_block(void **state)
 	settle();
 	pair_add(app.r, &a, EPOLLIN);
 	turns(100);
-	/* It still blocks. */
+	/* The reactor still blocks. */
 	assert_int_equal(leat_reactor_idle_effective(app.r), LEAT_IDLE_BLOCK);
 	assert_int_equal(os.sleeps, 0);
 
-	/* Woken by it, and told in the very next turn. */
+	/* The descriptor wakes it, and is reported in the very next turn. */
 	before = stats();
 	os.meanwhile = write_meanwhile;
 	then = test_clock;
@@ -480,20 +480,20 @@ test_block(void **state)
 	assert_int_equal(leat_reactor_turn(app.r), 1);
 	assert_int_equal(a.calls, 1);
 
-	/* Silent again: it sleeps to the next timeout. */
+	/* Silent again: the reactor sleeps until the next timeout. */
 	turns(60);
 	then = test_clock;
 	turns(1);
 	assert_true(test_clock > then + 100 * US);
 
-	/* Ready before it would sleep: it does not. */
+	/* Ready before the reactor would sleep: it does not sleep. */
 	far_write(&a);
 	then = test_clock;
 	while (a.calls == 1)
 		turns(1);
 	assert_in_range(test_clock, then, then + 20 * US);
 
-	/* Deleted: it does not wake. */
+	/* A deleted descriptor does not wake it. */
 	a.then = NULL;
 	leat_fd_del(&a.f);
 	far_write(&a);
@@ -506,7 +506,7 @@ test_block(void **state)
 	pair_close(&a);
 }
 
-/* Of a reactor that can't block: after each sleep. */
+/* A reactor that can't block looks after each sleep. */
 static void
 test_fallback(void **state)
 {
@@ -527,7 +527,7 @@ test_fallback(void **state)
 	pair_close(&a);
 }
 
-/* The kernel's own sleep: each byte wakes it, or the other side waits for ever. */
+/* The kernel's own sleep: each byte must wake the reactor, or the other side waits for ever. */
 #define ECHOES 2000
 
 static void
@@ -565,7 +565,7 @@ test_block_echo(void **state)
 	r = leat_reactor_create(&conf);
 	assert_non_null(r);
 	pair_open(&a);
-	/* The other side waits. */
+	/* The other side blocks in read. */
 	assert_int_equal(fcntl(a.far, F_SETFL, 0), 0);
 	a.then = echo;
 	blocked = &a;
@@ -582,7 +582,7 @@ test_block_echo(void **state)
 	assert_int_equal(leat_reactor_destroy(r), 0);
 }
 
-/* ---- the end ---- */
+/* ---- the reactor's end ---- */
 
 static void
 test_stop(void **state)
@@ -601,7 +601,7 @@ test_stop(void **state)
 	assert_int_equal(look(reactor), -ESHUTDOWN);
 	assert_int_equal(a.calls, 0);
 
-	/* Detached: the owner may delete it, and add it elsewhere. */
+	/* Detached: the owner may delete the descriptor, and add it to another reactor. */
 	assert_int_equal(leat_reactor_destroy(reactor), 0);
 	assert_null(a.f.reactor);
 	leat_fd_del(&a.f);

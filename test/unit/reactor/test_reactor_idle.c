@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Idle policies, with a table of functions in the place of the operating system: sleeping moves the
- * mock clock, and what another thread would do meanwhile is done there. */
+/*
+ * Idle policies, with a table of functions in place of the operating system's: a sleep advances the
+ * mock clock, and runs what another thread would do meanwhile.
+ */
 
 #include <pthread.h>
 #include <sched.h>
@@ -11,9 +13,9 @@
 
 static struct {
 	unsigned int waits, wakes, yields;
-	uint64_t slept[64]; /* ns asked for */
+	uint64_t slept[64]; /* requested times, ns */
 	uint64_t preemptions;
-	void (*meanwhile)(void *arg); /* in the next wait */
+	void (*meanwhile)(void *arg); /* called in the next wait */
 	void *arg;
 	bool woken;
 } os;
@@ -33,7 +35,7 @@ os_wait(uint32_t *word, uint32_t val, uint64_t ns)
 		test_clock += 100;
 		f(os.arg);
 	}
-	/* One mock cycle is a nanosecond. */
+	/* One cycle of the mock clock is a nanosecond. */
 	if (!os.woken)
 		test_clock += ns;
 }
@@ -146,7 +148,7 @@ test_yield(void **state)
 	assert_int_equal(os.yields, 10);
 	leat_reactor_stats_get(r, &s);
 	assert_int_equal(s.yields, 10);
-	/* The time is billed as given away, not as idle. */
+	/* The time is billed as sleep, not as idle. */
 	assert_int_equal(s.sleep_cycles, 10 * 500);
 	assert_int_equal(s.idle_cycles, 10 * 100);
 	assert_int_equal(s.busy_cycles, 10 * 100);
@@ -171,7 +173,7 @@ test_sleep_grows(void **state)
 
 	(void)state;
 	test_poller_add(r, &p, "p", 0);
-	/* Spins at first. */
+	/* It spins at first. */
 	test_turns(r, 20);
 	assert_int_equal(os.waits, 0);
 	test_turns(r, 6);
@@ -184,7 +186,7 @@ test_sleep_grows(void **state)
 	assert_int_equal(s.idle_cycles, 26 * US);
 	assert_int_equal(s.turn_max_cycles, US);
 
-	/* Work: from the beginning. */
+	/* After work, the policy starts again from the beginning. */
 	p.ret = 1;
 	test_turns(r, 3);
 	p.ret = 0;
@@ -224,7 +226,7 @@ test_sleep_until_timer(void **state)
 	leat_timer_init(&timer, on_timer, NULL);
 	leat_timer_start(r, &timer, 33);
 	expiry = timer.node.expiry;
-	/* The wheel may ask for a look in between. */
+	/* The wheel may wake the loop in between. */
 	while (fired == 0)
 		test_turns(r, 1);
 	assert_int_equal(test_clock, expiry);
@@ -266,7 +268,7 @@ stop_it(void *arg)
 	leat_reactor_stop(target, 0);
 }
 
-/* Whatever is asked of a sleeping reactor wakes it, and is done in the turn that follows. */
+/* Every request to a sleeping reactor wakes it, and is served in the turn that follows. */
 static void
 test_woken(void **state)
 {
@@ -293,7 +295,7 @@ test_woken(void **state)
 	assert_int_equal(ran, 1);
 	assert_int_equal(ran_at, asleep + 100);
 
-	/* Not asleep: nobody is woken, no system call is made. */
+	/* The reactor is not asleep: no wake-up, no system call. */
 	send_message(NULL);
 	assert_int_equal(os.wakes, 1);
 	test_turns(r, 1);
@@ -331,7 +333,7 @@ send_to_self(void *arg, uint64_t now)
 	return 0;
 }
 
-/* A message that came in the turn itself keeps the reactor from sleeping. */
+/* A message that arrives in the turn itself keeps the reactor from sleeping. */
 static void
 test_no_sleep_with_work(void **state)
 {
@@ -362,7 +364,7 @@ test_set_and_get(void **state)
 	assert_int_equal(conf.sleep_min_us, 10);
 	assert_int_equal(conf.sleep_max_us, 250);
 
-	/* A bound given alone moves the other's default. */
+	/* A bound that is given alone moves the default of the other bound. */
 	conf = (struct leat_idle_conf){ .policy = LEAT_IDLE_SLEEP, .sleep_max_us = 3 };
 	assert_int_equal(leat_reactor_idle_set(r, &conf), 0);
 	leat_reactor_idle_get(r, &conf);
@@ -396,7 +398,7 @@ pin(int cpus)
 	return sched_setaffinity(0, sizeof(set), &set);
 }
 
-/* One loop on one CPU spins, two share it and yield, and when one goes the other spins again. */
+/* One loop on a CPU spins. Two loops share it and yield; when one ends, the other spins again. */
 static void
 test_auto_crowded(void **state)
 {
@@ -420,7 +422,7 @@ test_auto_crowded(void **state)
 	assert_int_equal(leat_reactor_idle_effective(a), LEAT_IDLE_SPIN);
 	assert_int_equal(leat_reactor_destroy(a), 0);
 
-	/* Two that float over two CPUs have enough. */
+	/* Two loops that float over two CPUs spin. */
 	if (CPU_COUNT(&all_cpus) >= 2) {
 		assert_int_equal(pin(2), 0);
 		a = reactor(&automatic);
@@ -444,7 +446,7 @@ window(struct leat_reactor *r, unsigned int preemptions)
 	test_turns(r, 64);
 }
 
-/* Another process spins on the CPU: yield as long as it does. */
+/* Another process spins on the CPU: the loop yields as long as it does. */
 static void
 test_auto_preempted(void **state)
 {
@@ -453,7 +455,7 @@ test_auto_preempted(void **state)
 	unsigned int i;
 
 	(void)state;
-	os.preemptions = 1000; /* of the time before */
+	os.preemptions = 1000; /* preemptions before the test */
 	test_turns(r, 64);
 	for (i = 0; i < 10; i++)
 		window(r, 3);

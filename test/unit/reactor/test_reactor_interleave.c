@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Blocking: every order of what the owner does and what others do. */
+/* Blocking: every order of the owner's steps and of other threads' steps. */
 
 #include "block_test.h"
 
 /*
- * What others do, in steps, each at one of these points of a turn:
+ * The steps of others, each at one of these points of a turn:
  *
  *     message     put into the ring; the word exchanged; the eventfd written
- *     completion  there, and the descriptor written if it is armed
+ *     completion  ready, and the descriptor written if it is armed
  */
 enum point {
 	BEFORE,
-	POLLED,	   /* not announced */
+	POLLED,	   /* not yet announced */
 	ARM,	   /* BLOCKED is announced */
-	ANNOUNCED, /* by the endpoint, too */
+	ANNOUNCED, /* the endpoint has announced it, too */
 	LOOKED,
 	ASLEEP,
 	DISARMED,
@@ -25,7 +25,7 @@ enum point {
 static struct {
 	enum point message[3];
 	enum point completion;
-	unsigned int steps; /* of the message that were done */
+	unsigned int steps; /* steps of the message that were done */
 	bool completed;
 } plan;
 
@@ -81,7 +81,7 @@ fall_asleep(void)
 	int epfd = app.r->block_epfd;
 
 	run_to(ASLEEP);
-	/* Nothing that is complete is slept through. */
+	/* The reactor never sleeps through anything that is complete. */
 	if (epoll_wait(epfd, &ev, 1, 0) > 0)
 		return;
 	assert_true(plan.steps < 3 || reactor_messages_waiting(app.r) == 0);
@@ -111,7 +111,7 @@ interleave(void)
 	assert_int_equal(app.ops, 1);
 	assert_int_equal(mock.nb_arm, mock.nb_disarm);
 
-	/* And then there is rest: what was written late wakes once at most. */
+	/* Then the reactor comes to rest: a late write wakes it once at most. */
 	turns(4);
 	s = stats();
 	for (i = 0; i < 3; i++)

@@ -14,7 +14,7 @@
 
 #include "reactor_test.h"
 
-/* Each may cost a time slice where others keep the CPUs busy. */
+/* Each round may cost a time slice where other programs keep the CPUs busy. */
 #define ROUNDS 4000
 
 static unsigned int workers[2];
@@ -39,7 +39,10 @@ bounce(void *arg)
 	}
 	p->left--;
 	p->at = 1 - p->at;
-	/* From here on it is the other's; should this fail, the test hangs and is killed. */
+	/*
+	 * From here on the state belongs to the other reactor; should this fail, the test hangs and
+	 * is killed.
+	 */
 	if (leat_reactor_call(p->r[p->at], bounce, p) != 0)
 		p->wrong++;
 }
@@ -102,7 +105,7 @@ test_launch_refuses(void **state)
 	assert_non_null(strstr(leat_err_msg(), "busy"));
 	assert_int_equal(leat_reactor_state(r[1]), LEAT_REACTOR_READY);
 
-	/* It belongs to that lcore now. */
+	/* The reactor belongs to that lcore now. */
 	assert_int_equal(leat_reactor_run(r[0]), -EBUSY);
 	assert_int_equal(leat_reactor_turn(r[0]), -EBUSY);
 	assert_int_equal(leat_reactor_destroy(r[0]), -EBUSY);
@@ -111,7 +114,7 @@ test_launch_refuses(void **state)
 
 	leat_reactor_stop(r[0], 1000000);
 	assert_int_equal(leat_reactor_wait(r[0]), 0);
-	/* And again, at once. */
+	/* It may be launched again at once. */
 	assert_int_equal(leat_reactor_launch(r[1], workers[0]), 0);
 	leat_reactor_stop(r[1], 1000000);
 	assert_int_equal(leat_reactor_wait(r[1]), 0);
@@ -190,7 +193,10 @@ guest_add(void *arg)
 	g->p = leat_reactor_poller_add(g->r, "guest", guest_poll, g, 0);
 }
 
-/* Pollers come and go by message, while others read counters and change the policy. */
+/*
+ * Pollers are added and removed by message, while other threads read counters and change the
+ * policy.
+ */
 static void
 test_watched(void **state)
 {

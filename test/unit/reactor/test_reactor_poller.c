@@ -105,7 +105,7 @@ test_add_refuses(void **state)
 	assert_null(leat_reactor_poller_add(r, "2", test_poller_fn, &t[2], 0));
 	assert_int_equal(rte_errno, ENOSPC);
 	assert_non_null(strstr(leat_err_msg(), "max_pollers"));
-	/* A place is free again as soon as one is removed. */
+	/* A slot is free again as soon as its poller is removed. */
 	assert_int_equal(leat_poller_remove(t[1].p), 0);
 	test_poller_add(r, &t[2], "2", 0);
 	assert_int_equal(leat_reactor_destroy(r), 0);
@@ -175,7 +175,7 @@ test_pause_resume(void **state)
 	assert_int_equal(t[3].calls, 0);
 	assert_int_equal(leat_poller_resume(t[1].p), 0);
 	assert_int_equal(leat_poller_resume(t[3].p), 0);
-	/* Paused and resumed between two turns: still called once per turn. */
+	/* Paused and resumed between two turns: the poller is still called once per turn. */
 	assert_int_equal(leat_poller_pause(t[0].p), 0);
 	assert_int_equal(leat_poller_resume(t[0].p), 0);
 	test_clock += 20 * US;
@@ -186,14 +186,14 @@ test_pause_resume(void **state)
 	assert_int_equal(leat_reactor_destroy(r), 0);
 }
 
-/* A poller that does something to pollers from its callback. */
+/* A poller whose callback changes pollers. */
 struct meddler {
 	struct leat_reactor *r;
 	enum { REMOVE, PAUSE, PAUSE_RESUME, FAIL_AND_REMOVE, ADD } what;
 	struct leat_poller *victim;
 	struct test_poller added;
 	unsigned int calls;
-	bool running; /* leat_poller_state() said so */
+	bool running; /* the result of leat_poller_state() */
 };
 
 static int
@@ -228,8 +228,10 @@ meddle(void *arg, uint64_t now)
 	return 0;
 }
 
-/* The meddler in the middle of three, each turn or periodic, against the one before it, itself, or
- * the one after it. */
+/*
+ * The meddler is in the middle of three pollers, each-turn or periodic, and acts on the one before
+ * it, itself, or the one after it.
+ */
 static void
 test_meddling(void **state)
 {
@@ -262,13 +264,18 @@ test_meddling(void **state)
 				}
 				assert_int_equal(m.running, self);
 				gone = what != PAUSE_RESUME && what != ADD;
-				/* One that fails and was not removed is not called again either. */
+				/*
+				 * A poller that failed and was not removed is not called again,
+				 * either.
+				 */
 				assert_int_equal(m.calls,
 						 (gone && self) || what == FAIL_AND_REMOVE ? 1 : 4);
 				for (i = 0; i < 2; i++) {
 					bool hit = gone && who == i * 2;
 
-					/* Periodic ones in one slot of the wheel have no order. */
+					/*
+					 * Periodic pollers in one slot of the wheel have no order.
+					 */
 					if (hit)
 						assert_in_range(t[i].calls, 0, 1);
 					else if (what == PAUSE_RESUME && who == i * 2 && periods[p])
@@ -284,7 +291,7 @@ test_meddling(void **state)
 			}
 }
 
-/* Places of removed pollers are used again, in a storm of adding and removing. */
+/* Slots of removed pollers are used again, in a storm of adding and removing. */
 static void
 test_storm(void **state)
 {
@@ -344,13 +351,13 @@ test_accounting(void **state)
 	leat_poller_stats_get(b.p, &p);
 	assert_int_equal(p.runs, 1280);
 	assert_int_equal(p.busy_cycles, 0);
-	/* Estimated from the turns in which it was measured. */
+	/* The poller's idle cycles are estimated from the turns in which they were measured. */
 	assert_in_range(p.idle_cycles, 1280 * 40 * 7 / 10, 1280 * 40);
 	leat_poller_stats_get(c.p, &p);
 	assert_true(p.runs > 0);
 	assert_int_equal(p.busy_cycles, p.runs * 300);
 
-	/* The reactor's are exact, and leave nothing out. */
+	/* The reactor's cycles are exact and complete. */
 	assert_int_equal(s.busy_cycles, 128000 + p.runs * 300);
 	assert_int_equal(s.idle_cycles, 1280 * 40);
 	assert_int_equal(s.sleep_cycles, 0);
@@ -363,7 +370,7 @@ test_accounting(void **state)
 	assert_int_equal(leat_reactor_destroy(r), 0);
 }
 
-/* An idle poller that runs before a busy one is not billed to that one. */
+/* The time of an idle poller that runs before a busy one is not billed to the busy one. */
 static void
 test_idle_before_busy(void **state)
 {
@@ -403,7 +410,7 @@ test_period(void **state)
 		assert_int_equal(leat_reactor_turn(r), 0);
 		assert_int_equal(a.calls, i);
 	}
-	/* What was missed is not made up for. */
+	/* Missed calls are not made up for. */
 	test_clock += 1000 * US;
 	test_turns(r, 10);
 	assert_int_equal(a.calls, 11);

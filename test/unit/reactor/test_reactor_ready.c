@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Before a reactor idles it looks for what is ready, whatever its pollers returned: under each
- * policy, and whoever made it ready.
+ * Before a reactor idles it looks for ready tasks, whatever its pollers returned: under each
+ * policy, and whoever made the task ready.
  */
 
 #include "reactor_pvt.h"
@@ -10,7 +10,7 @@
 
 #include <sys/epoll.h>
 
-static unsigned int idled; /* system calls that give the CPU away */
+static unsigned int idled; /* system calls that give up the CPU */
 
 static void
 os_wait(uint32_t *word, uint32_t val, uint64_t ns)
@@ -68,8 +68,8 @@ static const struct reactor_sys os_table = {
 static const struct reactor_sys *real;
 
 /*
- * The worker comes first in the turn; what gives it work comes later, and says that it had nothing
- * to do.
+ * The worker runs first in the turn. Whatever gives it work comes later, and returns that it had
+ * nothing to do.
  */
 enum giver { POLLER, TICK, MESSAGE, TIMER, WAKE, NEW_POLLER, RESUMED, GIVERS };
 
@@ -78,9 +78,9 @@ static struct {
 	struct leat_poller *worker, *paused;
 	struct leat_timer timer;
 	enum giver giver;
-	bool give; /* now */
+	bool give; /* give work in this turn */
 	bool work;
-	bool found; /* what another thread left */
+	bool found; /* the work that another thread left */
 	unsigned int done;
 } app;
 
@@ -212,7 +212,7 @@ round_of(enum leat_idle_policy policy, enum giver what)
 	assert_int_equal(leat_poller_local_set(p), 0);
 	assert_non_null(leat_reactor_poller_add(app.r, "tick", giver, &app, 10));
 
-	/* Until it idles in each turn. */
+	/* Turn until the reactor idles in each turn. */
 	for (i = 0; i < 20; i++) {
 		test_turns(app.r, 1);
 		test_clock += 2 * US;

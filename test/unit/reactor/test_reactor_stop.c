@@ -81,7 +81,10 @@ test_run(void **state)
 	assert_int_equal(leat_reactor_run(r), 0);
 	assert_int_equal(leat_poller_remove(p), 0);
 
-	/* To one that has not been run yet; one that has stopped refuses. */
+	/*
+	 * A message that stops is accepted before the reactor has run; a stopped reactor refuses
+	 * it.
+	 */
 	assert_int_equal(leat_reactor_call(r, stopping_message, r), -ESHUTDOWN);
 	assert_int_equal(leat_reactor_destroy(r), 0);
 	r = test_reactor("r");
@@ -115,7 +118,7 @@ raising_poller(void *arg, uint64_t now)
 	return 0;
 }
 
-/* From a signal handler, all of them; one that is created afterwards is not meant. */
+/* A signal handler stops all reactors; one created afterwards is not affected. */
 static void
 test_signal(void **state)
 {
@@ -140,7 +143,7 @@ test_signal(void **state)
 }
 
 struct work {
-	unsigned int left; /* calls until quiet */
+	unsigned int left; /* calls until the poller is quiet */
 	unsigned int asked;
 };
 
@@ -220,7 +223,7 @@ test_deadline(void **state)
 	assert_int_equal(leat_reactor_destroy(r), 0);
 }
 
-/* A second, impatient stop moves the deadline; a patient one doesn't. */
+/* A second stop with a shorter time moves the deadline; one with a longer time doesn't. */
 static void
 test_second_stop(void **state)
 {

@@ -18,7 +18,10 @@ ask(const char *cmd)
 	return telemetry_ask(sock, cmd);
 }
 
-/* Where it is, behind `at`; or NULL, and what was there instead is told. */
+/*
+ * Find text behind `at`; print what was there instead if it is missing.
+ * @return its place, or NULL
+ */
 static const char *
 find(const char *at, const char *key, const char *value)
 {
@@ -137,7 +140,7 @@ test_bad_questions(void **state)
 	assert_int_equal(leat_reactor_destroy(r), 0);
 }
 
-/* As many pollers as there may be: the answer stays whole, and all can be asked for. */
+/* As many pollers as possible: the answer stays complete, and all pollers can be asked for. */
 static void
 test_many_pollers(void **state)
 {
@@ -193,7 +196,7 @@ test_while_changing(void **state)
 	memset(t, 0, sizeof(t));
 	over = 0;
 	assert_int_equal(pthread_create(&thread, NULL, asker, &answers), 0);
-	/* Until there were some answers, should the other thread have got no time so far. */
+	/* Go on until there were some answers: the other thread may have got no time so far. */
 	for (i = 0; i < 200 || __atomic_load_n(&answers, __ATOMIC_RELAXED) < 10; i++) {
 		struct leat_reactor *r = test_reactor("r");
 

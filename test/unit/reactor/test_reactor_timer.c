@@ -71,7 +71,7 @@ test_one_shot(void **state)
 	test_clock += 1000 * US - 1;
 	assert_int_equal(leat_reactor_turn(r), 0);
 	assert_int_equal(t.fired, 0);
-	/* Exact, and in the very first turn, whatever housekeeping's interval. */
+	/* Exact, and in the very first turn, whatever the interval of housekeeping. */
 	test_clock += 1;
 	assert_int_equal(leat_reactor_turn(r), 1);
 	assert_int_equal(t.fired, 1);
@@ -88,7 +88,7 @@ test_one_shot(void **state)
 	test_clock += 7;
 	test_turns(r, 1);
 	assert_int_equal(t.fired, 3);
-	/* The past, and what never comes. */
+	/* Expiries in the past, and one that never comes. */
 	leat_timer_start_at(r, &t.timer, 1);
 	test_turns(r, 1);
 	assert_int_equal(t.fired, 4);
@@ -144,7 +144,7 @@ test_periodic(void **state)
 		assert_int_equal(t.fired, i * 700 / 1000);
 		assert_true(leat_timer_active(&t.timer));
 	}
-	/* Ten missed: one is called, and a new phase begins. */
+	/* Ten expiries missed: one is called, and a new phase begins. */
 	test_clock += 10300 * US;
 	test_turns(r, 3);
 	assert_int_equal(t.fired, 351);
@@ -154,7 +154,7 @@ test_periodic(void **state)
 	test_clock += 1 * US;
 	test_turns(r, 1);
 	assert_int_equal(t.fired, 352);
-	/* Becomes one-shot when started so. */
+	/* The timer becomes one-shot when it is started so. */
 	leat_timer_start(r, &t.timer, 1);
 	test_clock += 5000 * US;
 	test_turns(r, 5);
@@ -191,7 +191,7 @@ test_from_callbacks(void **state)
 	assert_int_equal(a.fired, 5);
 	leat_timer_stop(&a.timer);
 
-	/* Both expired: whichever comes first stops the other. */
+	/* Both have expired: whichever fires first stops the other. */
 	tick_init(&a, r);
 	tick_init(&b, r);
 	a.what = b.what = STOP_OTHER;
@@ -216,7 +216,10 @@ test_from_callbacks(void **state)
 	assert_int_equal(leat_reactor_destroy(r), 0);
 }
 
-/* More at once than one turn fires: none is lost, and the pollers get their turns in between. */
+/*
+ * More timers expire at once than one turn fires: none is lost, and pollers get their turns in
+ * between.
+ */
 static void
 test_many(void **state)
 {
@@ -243,7 +246,7 @@ test_many(void **state)
 	assert_int_equal(leat_reactor_destroy(r), 0);
 }
 
-/* Each reactor has its own. */
+/* Each reactor has its own wheel. */
 static void
 test_two_reactors(void **state)
 {

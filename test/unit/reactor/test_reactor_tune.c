@@ -12,7 +12,7 @@
 #include "reactor_test.h"
 #include "tune_drive.h"
 
-/* A turn with housekeeping. */
+/* Run a turn with housekeeping. */
 static void
 serve(struct leat_reactor *r)
 {
@@ -90,7 +90,7 @@ test_changes(void **state)
 	assert_int_equal(idle.spin_us, 9);
 	assert_int_equal(leat_reactor_idle_effective(r), LEAT_IDLE_PAUSE);
 
-	/* Rounded, and answered so. */
+	/* Rounded, and the answer says so. */
 	assert_int_equal(tune_ask(r->tune, "housekeeping_turns", "1000", "housekeeping_us",
 				  "1000000", NULL),
 			 0);
@@ -115,7 +115,7 @@ test_changes(void **state)
 	assert_int_equal(leat_reactor_destroy(r), 0);
 }
 
-/* The program's own call shows, and a change that was asked for before it does not undo it. */
+/* A change by the program itself shows, and a change requested before it does not undo it. */
 static void
 test_idle_set_shows(void **state)
 {
@@ -222,18 +222,18 @@ test_bursts(void **state)
 	assert_int_equal(leat_reactor_turn(a.r), 1);
 	assert_int_equal(a.calls, 3);
 	assert_int_equal(a.nb_ops, 30);
-	/* The burst that is not full is the last. */
+	/* The first burst that is not full is the last. */
 	assert_int_equal(leat_reactor_turn(a.r), 1);
 	assert_int_equal(a.calls, 5);
 	assert_int_equal(a.nb_ops, 47);
-	/* Nothing is behind a full one. */
+	/* A full burst with nothing behind it. */
 	complete(10);
 	assert_int_equal(leat_reactor_turn(a.r), 1);
 	assert_int_equal(a.calls, 6);
 	assert_int_equal(leat_reactor_turn(a.r), 0);
 	app_end(&a);
 
-	/* The endpoint is gone after its second burst. */
+	/* The endpoint is closed after its second burst. */
 	app_init(&a);
 	assert_int_equal(tune_ask(a.r->tune, "ep_burst", "10", "ep_budget", "16", NULL), 0);
 	serve(a.r);
@@ -280,7 +280,7 @@ static struct {
 	bool look;
 } hung;
 
-/* Stands still for a second, while another thread looks. */
+/* A poller that stands still for a second, while another thread reads the state. */
 static int
 hang(void *arg, uint64_t now)
 {
@@ -316,7 +316,7 @@ test_report(void **state)
 	assert_int_equal(rep.turns, 10);
 	assert_int_equal(rep.state, REACTOR_TUNE_STATE_RUNNING);
 	assert_int_equal(rep.idle_effective, REACTOR_TUNE_IDLE_EFFECTIVE_SPIN);
-	/* Between two turns of a loop of the program's own. */
+	/* Between two turns of the program's own loop. */
 	test_clock += 1000 * MS;
 	tune_report(hung.r->tune, &rep);
 	assert_int_equal(rep.stalled_ns, 0);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Two reactors on two lcores that block, with an endpoint each. A message goes to and fro; both are
- * asleep, or about to be, when it comes. Nothing else wakes the one that waits for a second, so a
- * wake-up that is lost shows as an answer that late.
+ * Two reactors on two lcores that block, with an endpoint each. A message goes to and fro; both
+ * reactors are asleep, or about to be, when it comes. For a second nothing else wakes the reactor
+ * that waits, so a lost wake-up shows as an answer that is a second late.
  *
  * The device is the argument, or that of the driver which the program is named after.
  */
@@ -24,8 +24,8 @@
 
 #define RECVS 4
 /*
- * Of the second that the reactor sleeps at most. Shorter delays are those of a busy machine, or of
- * a stop.
+ * Of the second that the reactor sleeps at most. Shorter delays come from a busy machine, or from a
+ * stop.
  */
 #define LATE_US 900000
 
@@ -39,12 +39,12 @@ struct side {
 	struct side *other;
 	struct leat_timer timer;
 	struct leat_op recv[RECVS], send;
-	uint64_t *in[RECVS], *out; /* the number of the round is in front */
+	uint64_t *in[RECVS], *out; /* the round's number comes first */
 	uint64_t size;
 	unsigned int rounds, max_rounds;
 	uint16_t peer;
 	unsigned int bad, late;
-	uint64_t since; /* it waits */
+	uint64_t since; /* when this side began to wait */
 	bool client;
 };
 
@@ -64,7 +64,7 @@ post(struct side *s, struct leat_op *op)
 	stop_both(s);
 }
 
-/* Not at once: now before, now after the other has gone to sleep. */
+/* Send after a pause, so that the other side has gone to sleep in some rounds and not in others. */
 static void
 send(struct side *s)
 {
@@ -79,7 +79,7 @@ on_timer(struct leat_timer *timer, void *arg, uint64_t now)
 
 	(void)timer;
 	(void)now;
-	/* The one before may not be done yet, though its answer is here. */
+	/* The previous send may not be complete yet, though its answer is here. */
 	if (s->send.state == LEAT_OP_IDLE) {
 		*s->out = s->rounds + s->client;
 		s->send = (struct leat_op){
@@ -208,7 +208,7 @@ ping_pong(uint64_t size, unsigned int rounds)
 		assert_int_equal(s[i]->rounds, rounds);
 		assert_int_equal(st.blocks, st.wake_events + st.wake_messages + st.wake_timeouts);
 		assert_true(st.wake_events > 0);
-		/* A machine may stand still for so long, too; but not often. */
+		/* A machine may stand still for that long, too; but not often. */
 		assert_in_range(s[i]->late, 0, 2);
 		assert_int_equal(leat_reactor_destroy(s[i]->r), 0);
 	}
@@ -227,7 +227,7 @@ test_no_wake_up_is_lost(void **state)
 	ping_pong(8, 3000);
 }
 
-/* In several pieces, and not done before the other side has taken it. */
+/* A large message, in several pieces, that completes only when the other side has taken it. */
 static void
 test_large(void **state)
 {
@@ -235,13 +235,13 @@ test_large(void **state)
 	ping_pong(1 << 20, 200);
 }
 
-/* ---- without a reactor: as close as it gets ---- */
+/* ---- without a reactor: the shortest time between arm and message ---- */
 
 #define SHOTS 20000
 
 static struct {
 	struct leat_ep *tx, *rx;
-	uint32_t taken; /* by the receiver */
+	uint32_t taken; /* messages taken by the receiver */
 	uint16_t peer;
 	int bad;
 } shot;
@@ -259,7 +259,7 @@ raw_events(struct leat_ep *ep)
 	}
 }
 
-/* One message at a time, a little earlier or later after the one before was taken. */
+/* Send one message at a time, a little earlier or later after the previous one was taken. */
 static void *
 shooter(void *arg)
 {
@@ -269,7 +269,7 @@ shooter(void *arg)
 	uint32_t i, k;
 
 	(void)arg;
-	/* Not on the CPU of the main lcore, which the receiver is on, if there is another. */
+	/* Run on another CPU than the main lcore, where the receiver is, if there is one. */
 	shot.bad += sched_setaffinity(0, sizeof(last_cpu), &last_cpu) != 0;
 	for (i = 0; i < SHOTS; i++) {
 		for (k = 0; k < i * 7 % 101; k++)
@@ -345,7 +345,7 @@ test_between_look_and_sleep(void **state)
 	print_message("%d messages, slept %" PRIu64 " times, %" PRIu64 " of them for a second\n",
 		      SHOTS, slept, lost);
 	assert_int_equal(shot.bad, 0);
-	/* A machine may stand still for so long, too; but not often. */
+	/* A machine may stand still for that long, too; but not often. */
 	assert_in_range(lost, 0, 2);
 	assert_int_equal(leat_ep_close(shot.tx, 1000000, NULL, NULL), 0);
 	assert_int_equal(leat_ep_close(shot.rx, 1000000, NULL, NULL), 0);

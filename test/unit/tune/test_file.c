@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The settings file: what is refused, and what becomes of an object's settings. */
+/* The settings file: which lines are refused, and how an object takes its settings. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -206,7 +206,7 @@ what_the_component_refuses_keeps_it_from_coming(void **state)
 	assert_null(add("w0", &s));
 	assert_int_equal(rte_errno, EOPNOTSUPP);
 	assert_non_null(strstr(leat_err_msg(), "it can't check"));
-	/* Its name and its place are free again. */
+	/* The object's name and record are free again. */
 	o = add("w1", &s);
 	assert_non_null(o);
 	leat_tune_del(o);

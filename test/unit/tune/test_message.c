@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Settings and reports as messages, and back: every type, random values, bytes of any kind. */
+/*
+ * Settings and reports encoded as messages, and decoded: every type, random values, arbitrary
+ * bytes.
+ */
 
 #include <errno.h>
 #include <math.h>
@@ -55,7 +58,7 @@ defaults_fit(void **state)
 	assert_int_equal(out.high_ns, in.high_ns);
 }
 
-/* The format is that of the header: where each value is, and how. */
+/* The encoding is the header's: where each value is, and how it is stored. */
 static void
 bytes_are_as_documented(void **state)
 {
@@ -113,7 +116,7 @@ report_has_every_kind(void **state)
 	assert_int_equal(schema->reports_size, 104 + 8 * LEAT_TUNE_BUCKETS);
 }
 
-/* A string that has no end in C ends in the message. */
+/* A string without a terminator in C is terminated in the message. */
 static void
 string_is_ended(void **state)
 {
@@ -128,7 +131,7 @@ string_is_ended(void **state)
 	assert_memory_equal(buf + 48 + 12, "\0\0\0\0", 4);
 }
 
-/* ---- what is not a message ---- */
+/* ---- bytes that are not a message ---- */
 
 static void
 refuse(const uint8_t *buf, size_t len, uint64_t mask, int error, const char *word)
@@ -143,7 +146,7 @@ refuse(const uint8_t *buf, size_t len, uint64_t mask, int error, const char *wor
 		fail_msg("'%s' is not in '%s'", word, leat_err_msg());
 }
 
-/* One value is v; unless it is looked at, that doesn't matter. */
+/* One value is v; it does not matter unless it is checked. */
 static void
 refuse_value(enum every_tune_setting i, uint64_t v, int error)
 {
@@ -194,7 +197,7 @@ special_values_are_values(void **state)
 	assert_int_equal(s.window, UINT32_MAX);
 	assert_int_equal(s.shift, INT64_MAX);
 	assert_true(s.ratio == -1.0);
-	/* those that the mask does not name stay */
+	/* settings that the mask does not name keep their values */
 	s.batch = 77;
 	assert_int_equal(leat_tune_unpack(schema, buf, sizeof(buf), 0, &s), 0);
 	assert_int_equal(s.batch, 77);
@@ -225,7 +228,10 @@ shape_is_checked(void **state)
 	refuse(buf, 88, ALL, -EINVAL, "UTF-8");
 }
 
-/* Random bytes, mostly near to a message: what is taken has only values of the description. */
+/*
+ * Random bytes, mostly near to a message: accepted ones hold only values that the description
+ * allows.
+ */
 static void
 hostile_bytes(void **state)
 {

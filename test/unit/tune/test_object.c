@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Objects in the block, and the directory. */
+/* Objects in the block, and the directory of processes. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -43,7 +43,7 @@ static const struct tune_object *private(const struct leat_tune_object *o)
 	return container_of(o, const struct tune_object, pub);
 }
 
-/* Waits until the control thread has given all objects a record, or has no room for more. */
+/* Wait until the control thread has given all objects a record, or has no room for more. */
 static void
 await_records(void)
 {
@@ -135,7 +135,7 @@ files_come_and_go_with_the_process(void **state)
 	leat_tune_stop();
 	assert_int_equal(files_in(dir), 0);
 	leat_tune_stop();
-	/* Again, in a directory that is there. */
+	/* The same in a directory that exists. */
 	assert_int_equal(start_at(dir), 0);
 	leat_tune_stop();
 	assert_int_equal(files_in(dir), 0);
@@ -192,7 +192,9 @@ files_of_the_dead_are_removed_and_no_others(void **state)
 	put_file("12x-0123456789abcdef.block");
 	put_file("123-0123456789abcde.block");
 	assert_int_equal(start_at(dir), 0);
-	/* Its socket goes with the next one, unless it was looked at after the block. */
+	/*
+	 * The next start removes the stale socket, unless the start looked at it after the block.
+	 */
 	leat_tune_stop();
 	assert_int_equal(start_at(dir), 0);
 	assert_int_equal(files_in(dir), 5);
@@ -206,7 +208,7 @@ files_of_the_dead_are_removed_and_no_others(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
-/* More than the block has room for: those that have none do their work nevertheless. */
+/* More objects than the block has room for: those without a record work nevertheless. */
 static void
 the_block_may_be_full(void **state)
 {
@@ -238,7 +240,7 @@ the_block_may_be_full(void **state)
 	free(o);
 }
 
-/* Objects outlive the control thread, and are there for the next one. */
+/* Objects outlive the control thread, and the next one lists them. */
 static void
 objects_outlive_a_stop(void **state)
 {

@@ -14,7 +14,7 @@
 static const struct leat_tune_schema *const schema = &every_tune_schema;
 #define BIT(name) (UINT64_C(1) << EVERY_TUNE_##name)
 
-/* Its constructor has registered it. */
+/* The schema's constructor has registered it. */
 static void
 registered(void **state)
 {
@@ -121,7 +121,7 @@ groups(void **state)
 	s.low_ns = 0;
 	s.high_ns = 1;
 	check(&s, BIT(LOW_NS) | BIT(HIGH_NS), false, 0, NULL);
-	/* what does not change is not checked: the program may have set it */
+	/* settings that do not change are not checked: the program may have set them */
 	s.low_ns = 3;
 	check(&s, BIT(BATCH), false, 0, NULL);
 }
@@ -201,7 +201,7 @@ main(void)
 		cmocka_unit_test(registered),	 cmocka_unit_test(names),
 		cmocka_unit_test(distance),	 cmocka_unit_test(groups),
 		cmocka_unit_test(only_at_start), cmocka_unit_test(rules),
-		cmocka_unit_test(too_many), /* fills the list: last */
+		cmocka_unit_test(too_many), /* fills the list: must be last */
 	};
 
 	return cmocka_run_group_tests_name("tune schema", tests, NULL, NULL);

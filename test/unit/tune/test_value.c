@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Values as text. */
+/* Values as text: parsing and printing. */
 
 #include <errno.h>
 #include <locale.h>
@@ -79,7 +79,7 @@ what_is_no_value(void **state)
 	refuse(EVERY_TUNE_BATCH, "automatic", -EINVAL, "1 to 4096 ops");
 	refuse(EVERY_TUNE_BATCH, "0", -ERANGE, "1 to 4096 ops");
 	refuse(EVERY_TUNE_BATCH, "99999999999999999999", -ERANGE, "1 to 4096 ops");
-	/* The bound that strtoll() gives for what is too much is a value of this one. */
+	/* The limit that strtoll() returns on overflow is a valid value of this setting. */
 	refuse(EVERY_TUNE_SHIFT, "9223372036854775808", -ERANGE, "or none");
 	refuse(EVERY_TUNE_SHIFT, "-9223372036854775809", -ERANGE, "or none");
 	refuse(EVERY_TUNE_WINDOW, "3", -ERANGE, "8 to 4096 ops, or automatic, or unlimited");
@@ -97,7 +97,7 @@ what_is_no_value(void **state)
 	refuse(EVERY_TUNE_NB_SETTINGS, "1", -EINVAL, "no setting number 10");
 }
 
-/* Texts are the same in every locale. */
+/* Texts do not depend on the locale. */
 static void
 comma(void **state)
 {
@@ -115,7 +115,7 @@ comma(void **state)
 	setlocale(LC_ALL, "C");
 }
 
-/* What is printed is read as the same value, and is never longer than its buffer. */
+/* A printed value is parsed as the same value, and is never longer than its buffer. */
 static void
 random_values(void **state)
 {

@@ -20,7 +20,7 @@ qm_fail(const struct qm *m, const char *what, const char *file, int line)
 		    m->conf.burst_max, m->conf.order, m->conf.bad, m->conf.at_once, m->conf.fail,
 		    m->conf.none, m->conf.own);
 	_fail(file, line);
-	abort(); /* _fail() does not return, but is not declared so */
+	abort(); /* _fail() does not return, but is not declared noreturn */
 }
 
 uint64_t
@@ -72,7 +72,7 @@ qm_index(const struct qm *m, const struct leat_op *op)
 	return (uint32_t)(o - m->ops);
 }
 
-/* What leat_op_cancel() and an expired deadline leave in an op. */
+/* Mark an op as leat_op_cancel() or an expired deadline does. */
 static void
 fake_ask(struct qm *m)
 {
@@ -167,7 +167,7 @@ qm_fake_ep_init(struct qm_fake_ep *fake, const struct qm_conf *conf, struct qm *
 		fake->peers[i].id = i;
 		fake->peers[i].state = i < QM_PEERS_UP ? LEAT_PEER_UP : LEAT_PEER_FREE;
 	}
-	/* Not one that is closing: this endpoint has no part that knows how it ends. */
+	/* Not CLOSING: this endpoint has no part that knows how a closing peer ends. */
 	fake->peers[QM_PEERS_UP].state = LEAT_PEER_ACCEPTED;
 }
 
@@ -221,7 +221,7 @@ qm_finished(struct qm *m, uint32_t i, int status, uint64_t len)
 		m->peer_flight[o->in.peer]--;
 	o->status = status;
 	o->len = len;
-	/* A peer that ends does so by its death here, so what comes back with it is an error. */
+	/* A peer ends here by its death, so ops that come back with it have an error. */
 	if (status == -ECANCELED)
 		m->stats.flushed++;
 	else if (status != 0)
@@ -272,7 +272,7 @@ qm_finish(struct qm *m, uint32_t i, int status, uint64_t len)
 	leat_op_finish(m->ep, &o->op, status, len);
 }
 
-/* As the device pleases. */
+/* Finish an op with a random status and length. */
 void
 qm_finish_any(struct qm *m, uint32_t i)
 {
@@ -301,7 +301,7 @@ qm_pick(struct qm *m)
 			if (i != QM_NONE)
 				return i;
 		}
-		return m->flight[0]; /* without a queue */
+		return m->flight[0]; /* an op without a queue */
 	case QM_NEWEST:
 		return m->flight[m->nb_flight - 1];
 	case QM_BLOCKED:
@@ -362,7 +362,7 @@ qm_poll_fn(struct leat_ep *ep)
 	m->in_poll = true;
 	m->poll_now = 0;
 	for (k = 0; k < m->plan; k++) {
-		/* To be seen only by those who look at the clock twice. */
+		/* Let time pass; only code that reads the clock twice can notice. */
 		if (qm_chance(m, 10))
 			m->clock += qm_below(m, 5000);
 		if (m->plan_heed_room && leat_ep_room(ep) == 0)

@@ -5,9 +5,10 @@
 /*
  * A model of the ordering layer, and a device whose ops complete when and how the test says.
  *
- * The device is the endpoint's driver: its post and poll call the layer as a driver does, and tell the model of
- * each op started and finished. The model knows nothing of the layer's lists: it keeps one FIFO of ops per queue
- * and one FIFO of what poll has to return, in that very order. Everything the layer says is compared with it:
+ * The device is the endpoint's driver: its post and poll call the layer as a driver does, and tell
+ * the model of each op started and finished. The model knows nothing of the layer's lists: it keeps
+ * one FIFO of ops per queue and one FIFO of the ops that poll must return, in exactly that order.
+ * All results of the layer are compared with the model:
  *
  *     test --post--> device --leat_op_start---> layer  --poll--> test
  *                      |                          |                |
@@ -24,32 +25,32 @@
 
 #define QM_PEERS 5 /* 0..2 up, 3 closing, 4 free */
 #define QM_PEERS_UP 3
-#define QM_OWN_QUEUES 3 /* queues made by the test */
+#define QM_OWN_QUEUES 3 /* queues created by the test */
 #define QM_QUEUES (QM_PEERS + 1 + QM_OWN_QUEUES)
 #define QM_RECVQ QM_PEERS /* index of the receive queue */
 #define QM_NONE UINT32_MAX
 
 #define QM_MAX_MSG 4096u
 
-/* An op, and what the model knows of it. */
+/* An op, and the model's state of it. */
 struct qm_op {
-	struct leat_op op; /* first */
-	struct leat_op in; /* as it was posted */
-	int status;	   /* with which it was finished */
-	int want;	   /* what leat_op_check() has to say of it */
+	struct leat_op op; /* must be first */
+	struct leat_op in; /* copy of the op as it was posted */
+	int status;	   /* the status with which it was finished */
+	int want;	   /* the result that leat_op_check() must have */
 	uint64_t len;
-	uint64_t since;	 /* when held, cycles */
-	uint32_t queue;	 /* index, or QM_NONE */
-	uint32_t fl_pos; /* its place in qm.flight */
-	bool in_flight;	 /* with the device */
+	uint64_t since;	 /* when it began to be held back, cycles */
+	uint32_t queue;	 /* index of its queue, or QM_NONE */
+	uint32_t fl_pos; /* its index in qm.flight */
+	bool in_flight;	 /* the device has the op */
 	bool done;	 /* finished, not returned yet */
 	bool recv;
-	bool cancel;	 /* the device was asked to end it early */
-	bool expired;	 /* because of its deadline */
-	bool recallable; /* the device can */
+	bool cancel;	 /* the device was asked to end the op early */
+	bool expired;	 /* asked by the op's deadline */
+	bool recallable; /* the device can recall the op */
 };
 
-/* First in, first out, of indices of ops. */
+/* A FIFO of indices of ops. */
 struct qm_fifo {
 	uint32_t *v;
 	uint32_t mask;
@@ -81,36 +82,37 @@ qm_fifo_pop(struct qm_fifo *f)
 }
 
 struct qm_queue {
-	struct leat_queue *q; /* the layer's */
+	struct leat_queue *q; /* the layer's queue */
 	struct qm_fifo fifo;
 	uint64_t posted, returned, held, held_time;
 	uint32_t held_now, held_max;
-	uint64_t posted0, returned0; /* the layer's counters began here */
+	uint64_t posted0, returned0; /* the layer's counters at the begin */
 };
 
-/* What a run looks like. */
+/* The parameters of a run. */
 struct qm_conf {
 	uint64_t seed;
-	uint32_t nb_ops; /* the test's ops: the largest window */
+	uint32_t nb_ops; /* number of the test's ops: the largest window */
 	uint32_t tx_depth, rx_depth;
 	uint32_t burst_max; /* ops per post and per poll */
 	uint8_t order;	    /* enum qm_order */
-	uint8_t bad;	    /* per cent of ops that are wrong */
+	uint8_t bad;	    /* per cent of ops that are invalid */
 	uint8_t at_once;    /* per cent of ops that complete inside post */
 	uint8_t fail;	    /* per cent of ops that fail in the device */
 	uint8_t none;	    /* per cent of ops without a queue */
-	uint8_t own;	    /* per cent of ops on a queue of the test's */
-	uint8_t deadline;   /* per cent of ops with a deadline (needs a library's endpoint) */
-	bool one_queue;	    /* all ops are sends to peer 0 */
-	uint64_t clock;	    /* the time at which the mock clock starts */
-	uint64_t counters;  /* where the queues' counters start */
+	uint8_t own;	    /* per cent of ops on a queue that the test created */
+	/* per cent of ops with a deadline (only on an endpoint of the library) */
+	uint8_t deadline;
+	bool one_queue;	   /* all ops are sends to peer 0 */
+	uint64_t clock;	   /* the time at which the mock clock starts */
+	uint64_t counters; /* where the queues' counters start */
 };
 
 enum qm_order {
 	QM_RANDOM,   /* any op in flight */
 	QM_IN_ORDER, /* the oldest of some queue */
 	QM_NEWEST,   /* the last one started */
-	QM_BLOCKED,  /* any, but seldom the oldest of a queue */
+	QM_BLOCKED,  /* any op, but seldom the oldest of a queue */
 	QM_ORDERS,
 };
 
@@ -121,30 +123,30 @@ struct qm {
 	struct qm_op *ops;
 	struct qm_queue queue[QM_QUEUES];
 	struct leat_queue own[QM_OWN_QUEUES];
-	struct qm_fifo free; /* the test's ops that are not posted */
-	struct qm_fifo out;  /* what poll has to return */
-	uint32_t *flight;    /* with the device, order of no meaning */
+	struct qm_fifo free; /* ops of the test that are not posted */
+	struct qm_fifo out;  /* ops that poll must return */
+	uint32_t *flight;    /* ops that the device has, in no particular order */
 	uint32_t nb_flight;
 	uint32_t peer_flight[QM_PEERS];
 	uint32_t flight_recv;
-	struct leat_ep_stats stats; /* expected */
+	struct leat_ep_stats stats; /* the expected counters */
 	struct leat_op **burst;
-	/* what the next poll of the device does */
-	uint32_t plan;	     /* finish so many */
-	bool plan_heed_room; /* but not more than there is room for */
+	/* The plan for the next poll of the device. */
+	uint32_t plan;	     /* number of ops to finish */
+	bool plan_heed_room; /* but no more than the caller has room for */
 	bool in_poll;
-	uint64_t poll_now; /* timestamp of this poll, 0 if not needed yet */
+	uint64_t poll_now; /* timestamp of this poll, 0: not needed yet */
 	volatile uint64_t clock;
 	uint64_t steps;
-	void (*ask)(struct qm *m); /* asks for ops to end early */
-	uint64_t refused_now;	   /* ops that this post refused */
+	void (*ask)(struct qm *m); /* asks the device to end ops early */
+	uint64_t refused_now;	   /* number of ops that this post refused */
 	char mem[64];
 };
 
 uint64_t qm_rand(struct qm *m);
-/* 0..n-1 */
+/* @return a random number in 0..n-1 */
 uint32_t qm_below(struct qm *m, uint32_t n);
-/* true in pct of 100 cases */
+/* @return true in pct of 100 cases */
 bool qm_chance(struct qm *m, uint32_t pct);
 
 /* An endpoint without a library behind it: no deadlines, no cancel, no events. */
@@ -153,38 +155,38 @@ struct qm_fake_ep {
 	struct leat_peer peers[QM_PEERS];
 };
 
-/* Makes one, with the model as its driver; qm_init() comes next. */
+/* Create such an endpoint, with the model as its driver; call qm_init() next. */
 void qm_fake_ep_init(struct qm_fake_ep *fake, const struct qm_conf *conf, struct qm *m);
 
 /*
- * Allocates the model for an endpoint whose post and poll are qm_post_fn and qm_poll_fn and whose drv is the
- * model. Its clock becomes the mock clock, and stays it: m must live on.
+ * Allocate the model for an endpoint whose post and poll are qm_post_fn and qm_poll_fn and whose
+ * drv is the model. The model's clock becomes the mock clock and stays it: m must not be freed.
  */
 void qm_init(struct qm *m, const struct qm_conf *conf, struct leat_ep *ep);
 void qm_fini(struct qm *m);
 
-/* The driver. */
+/* The functions of the driver. */
 uint16_t qm_post_fn(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
 void qm_poll_fn(struct leat_ep *ep);
-/* The device finishes an op. */
+/* Finish an op, as the device. */
 void qm_finish(struct qm *m, uint32_t i, int status, uint64_t len);
-/* As the device pleases. */
+/* Finish an op with a random status and length, as the device. */
 void qm_finish_any(struct qm *m, uint32_t i);
-/* Number of an op of the test's. */
+/* @return the index of an op of the test */
 uint32_t qm_index(const struct qm *m, const struct leat_op *op);
-/* An op in flight according to the order of the run; QM_NONE if there is none. */
+/* @return an op in flight, chosen by the run's order; QM_NONE if there is none */
 uint32_t qm_pick(struct qm *m);
 
-/* What a test does with an endpoint. */
+/* The steps of a test. */
 void qm_do_post(struct qm *m, uint32_t n);
 void qm_do_poll(struct qm *m, uint32_t n, uint32_t finish, bool heed_room);
 void qm_do_finish_outside(struct qm *m, uint32_t n);
 void qm_do_tick(struct qm *m);
-/* One of them at random. */
+/* Do a random step. */
 void qm_step(struct qm *m);
-/* Finishes and takes all that is left; then nothing may be missing. */
+/* Finish and poll all remaining ops; none may be missing. */
 void qm_drain(struct qm *m);
-/* Compares every counter. */
+/* Compare every counter with the model's. */
 void qm_check(struct qm *m);
 
 void qm_fail(const struct qm *m, const char *what, const char *file, int line)

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What a test does with an endpoint, and holds against the model: see queue_model.h. */
+/* The steps of a test on an endpoint, compared with the model: see queue_model.h. */
 
 #include <string.h>
 
 #include "leat_cmocka.h"
 #include "queue_model.h"
 
-/* ---- the test ---- */
+/* ---- steps ---- */
 
-/* Makes an op wrong in one way, and says what leat_op_check() has to find. */
+/*
+ * Make an op invalid in one way.
+ * @return the errno that leat_op_check() must return
+ */
 static void
 make_bad(struct qm *m, struct qm_op *o)
 {
@@ -27,7 +30,7 @@ make_bad(struct qm *m, struct qm_op *o)
 		op->size = 8;
 		o->want = -EOPNOTSUPP;
 		break;
-	case 2: /* closing, free, out of the table, none */
+	case 2: /* a peer that is closing, free, out of the table, none */
 		op->type = LEAT_OP_SEND;
 		op->peer = (uint16_t)(QM_PEERS_UP + qm_below(m, 3));
 		if (qm_chance(m, 25))
@@ -57,7 +60,7 @@ make_bad(struct qm *m, struct qm_op *o)
 	}
 }
 
-/* The queue that an op goes to. */
+/* Choose the queue of an op. */
 static void
 choose_queue(struct qm *m, struct qm_op *o)
 {
@@ -88,7 +91,7 @@ prepare(struct qm *m, struct qm_op *o)
 	};
 	struct leat_op *op = &o->op;
 
-	/* A new op, or the one that came back posted again with other values. */
+	/* A new op, or one that came back, posted again with other values. */
 	if (qm_chance(m, 30))
 		memset(op, 0, sizeof(*op));
 	op->type = m->conf.one_queue ? LEAT_OP_SEND : types[qm_below(m, RTE_DIM(types))];
@@ -130,7 +133,10 @@ qm_do_post(struct qm *m, uint32_t n)
 		prepare(m, o);
 		m->burst[k] = &o->op;
 	}
-	/* The same op twice: the second one is refused. So is one in flight, held or ready. */
+	/*
+	 * The same op twice in a burst: the second one is refused. So is an op that is in flight,
+	 * held back or ready.
+	 */
 	if (n > 0 && qm_chance(m, 5)) {
 		m->burst[n] = m->burst[qm_below(m, n)];
 		got = leat_ep_post(m->ep, m->burst, (uint16_t)(n + 1));
@@ -151,14 +157,14 @@ qm_do_post(struct qm *m, uint32_t n)
 		m->stats.refused += m->refused_now;
 	}
 	QM_CHECK(m, m->ep->stats.refused == m->stats.refused && refused <= m->stats.refused);
-	/* What was refused is the caller's and untouched. */
+	/* Refused ops belong to the caller and are unchanged. */
 	for (k = got; k < n; k++) {
 		QM_CHECK(m, m->burst[k]->state == LEAT_OP_IDLE);
 		qm_fifo_push(&m->free, qm_index(m, m->burst[k]));
 	}
 }
 
-/* An op came back: is it the one that has to, and as it was posted? */
+/* Check that an op came back in its turn, and otherwise unchanged. */
 static void
 returned(struct qm *m, struct leat_op *op)
 {
@@ -196,7 +202,7 @@ qm_do_poll(struct qm *m, uint32_t n, uint32_t finish, bool heed_room)
 	got = leat_ep_poll(m->ep, m->burst, (uint16_t)n);
 	m->plan = 0;
 
-	/* All that there is, no more than there is room for, nothing behind that room. */
+	/* Poll returns all that is ready, up to the room, and writes nothing behind that room. */
 	want = RTE_MIN(n, qm_fifo_count(&m->out));
 	QM_CHECK(m, got == want);
 	QM_CHECK(m, m->burst[n] == NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The ordering layer, case by case, on an endpoint whose device completes ops when the test says so. */
+/* The ordering layer, case by case, on an endpoint whose device completes ops on demand. */
 
 #include <string.h>
 
@@ -19,7 +19,7 @@ static struct {
 	struct leat_peer peers[PEERS];
 	struct leat_op op[OPS];
 	struct leat_op *done[OPS + 1];
-	/* what the next poll finishes, in this order */
+	/* ops that the next poll finishes, in this order */
 	struct leat_op *script[OPS];
 	unsigned int nb_script;
 	volatile uint64_t clock;
@@ -54,7 +54,7 @@ dev_poll(struct leat_ep *ep)
 	t.nb_script = 0;
 }
 
-/* Ops 0 to n-1 become sends of i+1 bytes to peer 0. */
+/* Make ops 0 to n-1 sends of i+1 bytes to peer 0. */
 static int
 setup(void **state)
 {
@@ -111,7 +111,7 @@ finish_in_poll(unsigned int i)
 	t.script[t.nb_script++] = &t.op[i];
 }
 
-/* Polls with room for n; what comes back has to be the ops whose numbers are in want ("201": 2, 0, 1). */
+/* Poll with room for n; the ops that come back must be those numbered in want ("201": 2, 0, 1). */
 static void
 poll_wants(uint16_t n, const char *want)
 {
@@ -172,7 +172,7 @@ test_in_order_holds_nothing(void **state)
 	assert_int_equal(t.peers[0].sendq.nb_returned, 3 * DEPTH);
 }
 
-/* Queues don't wait for one another; no queue waits for nothing. */
+/* Queues don't wait for one another; ops on no queue wait for nothing. */
 static void
 test_queues_are_apart(void **state)
 {
@@ -205,7 +205,7 @@ test_queues_are_apart(void **state)
 	assert_int_equal(t.peers[1].sendq.nb_returned, 1);
 }
 
-/* An op that fails inside post keeps its place behind those in flight. */
+/* An op that fails inside post keeps its place behind the ops in flight. */
 static void
 test_failed_op_keeps_its_place(void **state)
 {
@@ -226,7 +226,7 @@ test_failed_op_keeps_its_place(void **state)
 	assert_int_equal(t.ep.stats.tx_bytes, 3);
 }
 
-/* Small room: several polls, in order, also with what completes meanwhile. */
+/* Little room: several polls return ops in order, also ops that complete meanwhile. */
 static void
 test_output_room(void **state)
 {
@@ -254,7 +254,7 @@ test_output_room(void **state)
 	assert_int_equal(t.ep.stats.returned, DEPTH);
 }
 
-/* Outside of poll, and in a poll without an array at all, things are kept for the next one. */
+/* Ops that complete outside of poll, or in a poll without an array, are kept for the next poll. */
 static void
 test_emit_outside_of_poll(void **state)
 {
@@ -270,7 +270,7 @@ test_emit_outside_of_poll(void **state)
 	poll_wants(2, "2");
 }
 
-/* What came back may be posted again at once, as it is; what did not, may not. */
+/* An op that came back may be posted again at once, unchanged; one that did not, may not. */
 static void
 test_post_again(void **state)
 {
@@ -288,7 +288,7 @@ test_post_again(void **state)
 	assert_int_equal(op->state, LEAT_OP_READY);
 	assert_int_equal(leat_ep_post(&t.ep, &op, 1), 0);
 	assert_int_equal(rte_errno, EALREADY);
-	/* Op 0 goes behind op 1, which is out of the queue by now. */
+	/* Op 0 goes behind op 1, which has left the queue by now. */
 	post(0, 1);
 	finish_in_poll(0);
 	poll_wants(OPS, "10");
@@ -306,7 +306,7 @@ test_full(void **state)
 	for (i = 0; i < OPS; i++)
 		ops[i] = &t.op[i];
 	t.op[2].type = LEAT_OP_RECV;
-	/* The burst ends at the first that finds no room, though the receive side has some. */
+	/* The burst ends at the first op without room, though the receive side has room. */
 	t.op[DEPTH + 2].type = LEAT_OP_RECV;
 	assert_int_equal(leat_ep_post(&t.ep, ops, OPS), DEPTH + 1);
 	assert_int_equal(rte_errno, EAGAIN);
@@ -315,7 +315,7 @@ test_full(void **state)
 	assert_int_equal(t.ep.rx_room, DEPTH - 1);
 	assert_int_equal(t.op[DEPTH + 1].state, LEAT_OP_IDLE);
 	assert_int_equal(leat_ep_post(&t.ep, &ops[DEPTH + 2], 1), 1);
-	/* Held or ready is not with the device any more: there is room again. */
+	/* The device does not have ops that are held back or ready: their room is free again. */
 	leat_op_finish(&t.ep, &t.op[8], 0, 0);
 	assert_int_equal(leat_ep_post(&t.ep, &ops[DEPTH + 1], 2), 1);
 	assert_int_equal(leat_ep_post(&t.ep, ops, 0), 0);
@@ -358,7 +358,7 @@ test_hold_times(void **state)
 	assert_in_range(stats.held_max_ns, 90 * unit - 1, 90 * unit);
 }
 
-/* The time of a hold that began, or ended, outside of poll is not that of an older one. */
+/* The time of a hold that began, or ended, outside of poll is its own, not an older hold's. */
 static void
 test_hold_times_outside_of_poll(void **state)
 {
@@ -377,7 +377,7 @@ test_hold_times_outside_of_poll(void **state)
 	assert_int_equal(q->held_time, 40 + 30);
 	assert_int_equal(q->held_max, 40);
 
-	post(0, 1); /* behind 3 */
+	post(0, 1); /* held back behind 3 */
 	t.clock = 60 * unit;
 	leat_op_finish(&t.ep, &t.op[0], 0, 0);
 	t.clock = 70 * unit;
@@ -423,7 +423,7 @@ test_hold_stats_large(void **state)
 			(uint64_t)UINT32_MAX << LEAT_QUEUE_HOLD_SHIFT);
 }
 
-/* Everything that leat_op_check() looks at, each at its limit. */
+/* Everything that leat_op_check() checks, each at its limit. */
 static void
 test_check(void **state)
 {
@@ -483,7 +483,7 @@ test_check(void **state)
 #undef CHECK
 }
 
-/* The room that an op takes is given back, whichever side and peer it is of, and however wrong. */
+/* The room that an op takes is freed, whatever its side and peer, and however invalid it is. */
 static void
 test_accounting(void **state)
 {
@@ -614,7 +614,7 @@ recvs_as_run(void)
 	leat_op_run_received_end(&t.ep, out, RUN - 1, bytes);
 }
 
-/* All that the layer keeps, but the tail of an empty queue. */
+/* All state of the layer, except the tail of an empty queue. */
 static void
 outcome(void (*run)(void), uint8_t type, uint16_t peer, void *to)
 {

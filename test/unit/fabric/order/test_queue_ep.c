@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * As test_queue_model.c, but on endpoints of the library: with cancels, deadlines, disconnects and closing. The
- * device can recall some ops and others not; those end with their connection.
+ * As test_queue_model.c, but on endpoints of the library: with cancels, deadlines, disconnects and
+ * closing. The device can recall some ops; the others end with their connection.
  *
  *     test_fabric_queue_ep [SEED [RUNS]]     repeats runs, e.g. one that failed
  */
@@ -25,7 +25,7 @@ static uint64_t nb_runs = RUNS;
 static struct qm m;
 static unsigned int nb_disconnect;
 
-/* ---- the slow half of the driver ---- */
+/* ---- the driver's functions outside the fast path ---- */
 
 static int
 drv_probe(struct leat_dev *dev, const struct rte_kvargs *kv)
@@ -66,7 +66,7 @@ drv_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 	return 0;
 }
 
-/* Those that fit come back with a status; from the last to the first, to make it hard. */
+/* Finish the matching ops with a status; from the last to the first, to make ordering hard. */
 static void
 finish_all(uint16_t peer, bool recv_only, int status)
 {
@@ -106,7 +106,7 @@ drv_cancel(struct leat_ep *ep, struct leat_op *op)
 	struct qm_op *o = (struct qm_op *)(void *)op;
 
 	QM_CHECK(&m, ep == m.ep && o->in_flight && !o->cancel);
-	/* Asked by a deadline, then it has to have passed. */
+	/* If the deadline asked for it, it must have passed. */
 	if (op->state == LEAT_OP_EXPIRED) {
 		QM_CHECK(&m, (o->in.flags & LEAT_OP_F_DEADLINE) != 0 && o->in.deadline <= m.clock);
 		o->expired = true;
@@ -137,7 +137,7 @@ drv_connect(struct leat_ep *ep, struct leat_peer *peer, const char *addr,
 	return 0;
 }
 
-/* Its ops come back; then it is as if it had connected again at once. */
+/* The ops of the peer come back; then the peer is up again, as if reconnected at once. */
 static void
 drv_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const char *text)
 {
@@ -168,7 +168,7 @@ static const struct leat_driver model_driver = {
 };
 LEAT_DRIVER_REGISTER(model_driver)
 
-/* ---- the test ---- */
+/* ---- steps and checks ---- */
 
 static void
 do_cancel(void)
@@ -195,7 +195,7 @@ overdue(const struct qm_op *o)
 	       o->in.deadline <= m.clock;
 }
 
-/* An op that was cancelled before expires without the driver hearing of it. */
+/* An op that was cancelled before expires without a call to the driver. */
 static void
 expire_cancelled(void)
 {
@@ -207,7 +207,7 @@ expire_cancelled(void)
 	}
 }
 
-/* After it no op in flight has passed its deadline unnoticed. */
+/* After it, no op in flight has an expired deadline that went unnoticed. */
 static void
 do_events(void)
 {
@@ -265,7 +265,7 @@ make_ep(const struct qm_conf *conf)
 	m.ask = do_ask;
 }
 
-/* Closes with ops in flight; all of them come back, in order. */
+/* Close with ops in flight; all of them come back, in order. */
 static void
 close_ep(void)
 {
@@ -328,7 +328,7 @@ test_random_runs(void **state)
 		qm_fini(&m);
 		disconnects += nb_disconnect;
 	}
-	/* The runs do get to that. */
+	/* Enough runs do meet these cases. */
 	if (nb_runs >= 100)
 		assert_true(disconnects > nb_runs / 10);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The ordering layer against its model, with random completion orders, failures, refusals and polls: thousands
- * of short runs, then a few with large windows.
+ * The ordering layer against its model, with random completion orders, failures, refusals and
+ * polls: thousands of short runs, then a few with large windows.
  *
  *     test_fabric_queue_model [SEED [RUNS]]     repeats runs, e.g. one that failed
  */
@@ -19,7 +19,7 @@
 static uint64_t first_seed = 1;
 static uint64_t nb_runs = RUNS;
 
-/* A run's shape follows from its seed. */
+/* Derive a run's parameters from its seed. */
 static void
 random_conf(struct qm_conf *c, uint64_t seed)
 {
@@ -39,7 +39,7 @@ random_conf(struct qm_conf *c, uint64_t seed)
 	c->none = qm_chance(&pick, 50) ? 25 : 0;
 	c->own = qm_chance(&pick, 50) ? 40 : 0;
 	c->one_queue = c->bad == 0 && qm_chance(&pick, 25);
-	/* Some begin shortly before the 32 bits of held_since, or the counters, wrap. */
+	/* Some runs begin shortly before the 32 bits of held_since, or the counters, wrap. */
 	c->clock = 1 + qm_below(&pick, 1000);
 	if (qm_chance(&pick, 30))
 		c->clock = (UINT64_C(1) << (32 + LEAT_QUEUE_HOLD_SHIFT)) - 1 -
@@ -78,7 +78,7 @@ test_random_runs(void **state)
 	}
 }
 
-/* Windows of 64 Ki ops: all in flight, then back in each kind of order. */
+/* Windows of 64 Ki ops: all are posted, then complete in each kind of order. */
 static void
 test_large_windows(void **state)
 {
@@ -109,7 +109,7 @@ test_large_windows(void **state)
 			qm_check(&m);
 			while (m.nb_flight > 0) {
 				qm_do_tick(&m);
-				/* More completes than poll has room for. */
+				/* More ops complete than poll has room for. */
 				qm_do_poll(&m, 100, 512, false);
 			}
 			qm_check(&m);
@@ -121,7 +121,7 @@ test_large_windows(void **state)
 	}
 }
 
-/* The oldest of 64 Ki ops completes last, and everything comes out behind it, burst by burst. */
+/* The oldest of 64 Ki ops completes last, and all others come out behind it, burst by burst. */
 static void
 test_oldest_last(void **state)
 {
@@ -150,7 +150,10 @@ test_oldest_last(void **state)
 	}
 	QM_CHECK(&m, m.queue[0].held_now == conf.nb_ops - 1 && m.ep->nb_ready == 0);
 	qm_check(&m);
-	/* The layer has room for more meanwhile: what is held back is not with the device. */
+	/*
+	 * The layer has room for more ops meanwhile: the device does not have those that are held
+	 * back.
+	 */
 	QM_CHECK(&m, m.ep->tx_room == conf.tx_depth - 1);
 	qm_finish(&m, first, -EIO, 0);
 	QM_CHECK(&m, m.ep->nb_ready == conf.nb_ops);
