@@ -325,7 +325,7 @@ test_sample_while_it_ends(void **state)
 	post(ep, LEAT_OP_SEND, 8, 2);
 	assert_int_equal(leat_ep_shutdown(ep, 1000), 0);
 	assert_int_equal(leat_ep_post(ep, &op, 1), 0);
-	/* Off and on again in between: the sampling of post stays off. */
+	/* Switched off and on again in between: post stays closed. */
 	assert_int_equal(set(ep, "latency_sample", "off"), 0);
 	op = &ops[20];
 	assert_int_equal(leat_ep_post(ep, &op, 1), 0);

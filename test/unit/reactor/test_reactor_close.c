@@ -182,7 +182,7 @@ test_last_message_brings_work(void **state)
 	assert_int_equal(leat_reactor_destroy(r), 0);
 }
 
-/* Destroyed without having been stopped: the asker of a running stop is told, once. */
+/* Destroyed without having been stopped: each message that never ran is dropped, once. */
 static void
 test_destroyed(void **state)
 {

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* The one that was opened last. */
+/* The context that was opened last. */
 static struct leat_msg *context;
 
 int

@@ -3,8 +3,8 @@
 #define MSG_MOCK_H
 
 /*
- * A context on an endpoint of the mock driver. The test is the device and the other side: it looks at what
- * was posted, byte by byte, and lets messages arrive in any order.
+ * A context on an endpoint of the mock driver. The test plays the device and the other side: it
+ * checks posted ops byte by byte, and lets messages arrive in any order.
  */
 
 #include <rte_byteorder.h>
@@ -25,63 +25,70 @@ struct mm {
 	struct leat_msg *m;
 	struct leat_msg_req *back[64]; /* requests that came back */
 	unsigned int nb_back;
-	struct leat_op *rest[8]; /* ops that were not the context's */
+	struct leat_op *rest[8]; /* polled ops that were not the context's */
 	unsigned int nb_rest;
-	struct leat_msg_event ev; /* the last one */
+	struct leat_msg_event ev; /* the last event */
 	unsigned int nb_ev[LEAT_MSG_CLOSED + 1];
 };
 
 int mm_start(void **state);
 int mm_stop(void **state);
 void mm_open(struct mm *mm);
-/* With that many credits for each of so many connections. */
+/* Open a context with that many credits for each of so many connections. */
 void mm_open_with(struct mm *mm, uint16_t credits, uint16_t conns);
-/* Closes connections without draining, and frees all. Every request must have come back. */
+/* Close connections without draining, and free all. Every request must have come back. */
 void mm_close(struct mm *mm, struct leat_msg_conn **conns, unsigned int n);
 
-/* Connects with conf; the other side's private data come with CONNECTED. */
+/* Connect with conf; the other side's private data come with CONNECTED. */
 struct leat_msg_conn *mm_connect(struct mm *mm, const struct leat_msg_conn_conf *conf,
 				 const void *priv, uint16_t len);
-/* Likewise, but the connection ends instead of coming up, and no op of it is ever posted. */
+/* As mm_connect(), but the connection ends instead of coming up, and no op of it is ever posted. */
 struct leat_msg_conn *mm_refused(struct mm *mm, const struct leat_msg_conn_conf *conf,
 				 const void *priv, uint16_t len);
-/* A peer ends with that status, and the device returns what it has for it. */
+/* Let a peer end with that status; the device returns all its ops. */
 void mm_peer_ends(struct mm *mm, uint16_t id, int status);
-/* Polls, processes, takes what came back, and events. */
+/* Poll, process, and take requests that came back, and events. */
 void mm_drive(struct mm *mm);
 
-/* The posted op of that type and tag, for this peer; NULL: none. */
+/* @return the posted op of that type and tag, for this peer; NULL: none */
 struct leat_op *mm_posted(uint16_t peer, enum leat_op_type type, uint64_t tag);
-/* Likewise by any tag that fits: the oldest receive that a message with that tag meets. */
+/* @return the oldest posted receive that a message with that tag matches; NULL: none */
 struct leat_op *mm_meets(uint16_t peer, uint64_t tag);
 unsigned int mm_count(enum leat_op_type type);
-/* The device ends an op. */
+/* Complete an op, as the device. */
 void mm_finish(struct mm *mm, struct leat_op *op, int status, uint64_t len);
-/* A message arrives. It must meet a receive. */
+/* Let a message arrive. A receive must match it. */
 void mm_arrive(struct mm *mm, uint16_t peer, uint64_t tag, const void *data, uint64_t len);
 void mm_arrive64(struct mm *mm, uint16_t peer, uint64_t tag, uint64_t value);
-/* A send with that tag was posted, with these bytes; the device is done with it. */
+/* Check that a send with that tag and these bytes was posted, and complete it. */
 void mm_sent(struct mm *mm, uint16_t peer, uint64_t tag, const void *data, uint64_t len);
 
-/* Sends it now, alone: the turn ends behind it. */
+/* Send a message now, alone: the turn ends behind it. */
 void mm_send(struct leat_msg_conn *c, struct leat_msg_req *req, const void *buf, uint64_t size);
 void mm_recv(struct leat_msg_conn *c, struct leat_msg_req *req, void *buf, uint64_t size);
 
 /* msg_mock_leat.c: the other side of connections in leat mode */
 
-/* Its hello: connection 0x2123456789ab, 2 credits, eager 64 B, at most 2^32 B, "hi". */
+/*
+ * The other side's hello: connection 0x2123456789ab, 2 credits, eager 64 B, at most 2^32 B, "hi".
+ */
 #define MM_HELLO_LEN 34
 extern const uint8_t mm_hello[MM_HELLO_LEN];
-/* Tags of what is sent there: kind 1 message, 2 payload, 3 control. */
+/* Tags of messages to the other side: kind 1 message, 2 payload, 3 control. */
 #define MM_THERE (UINT64_C(0x2123456789ab) << 16)
 #define MM_TAG(kind, base, id) ((uint64_t)(kind) << 62 | (base) | (uint16_t)(id))
 
-/* What mm_head() made, or a test. */
+/* The bytes that mm_head(), or a test, has written. */
 extern uint8_t mm_in[128];
 
-/* A head, and behind it a message. @return their bytes */
+/*
+ * Write a head, and a message behind it, to mm_in.
+ * @return number of bytes
+ */
 uint64_t mm_head(uint64_t len, uint32_t credit, uint32_t granted, const char *data);
-/* The connection's number that this side chose, in its place, from the tag of a receive. */
+/*
+ * @return the connection number that this side chose, at its place in a tag, from a posted receive
+ */
 uint64_t mm_base(uint16_t peer);
 struct leat_msg_conn *mm_open_leat(struct mm *mm, uint32_t first_id);
 

@@ -2,7 +2,7 @@
 
 /*
  * Closing right behind the first messages (leat mode): the other side may not know yet that the
- * connection stands, and is asked before it is disconnected.
+ * connection is up, and is asked before it is disconnected.
  */
 
 #include <errno.h>
@@ -18,7 +18,7 @@ static volatile uint64_t clock_now;
 
 enum { PING = 2, PONG = 3 };
 
-/* A control message of that kind, with two receives from the first id on. */
+/* Let a control message of that kind arrive, with two receives from the first id on. */
 static void
 control(uint8_t ctrl[16], uint8_t kind, uint32_t first_id)
 {
@@ -31,7 +31,7 @@ control(uint8_t ctrl[16], uint8_t kind, uint32_t first_id)
 	ctrl[8] = kind;
 }
 
-/* Opens it, and sends a message, which the device is done with. */
+/* Open a connection, and send a message, which the device completes. */
 static struct leat_msg_conn *
 one_sent(struct mm *mm, struct leat_msg_req *req, uint32_t first_id)
 {
@@ -46,7 +46,7 @@ one_sent(struct mm *mm, struct leat_msg_req *req, uint32_t first_id)
 	return c;
 }
 
-/* Asks to close, and answers nothing; the peer is still there. */
+/* Close, and let no answer come; the peer is still connected. */
 static void
 close_asks(struct mm *mm, struct leat_msg_conn *c, uint32_t first_id)
 {
@@ -75,7 +75,7 @@ closed(struct mm *mm, int status)
 	mm_close(mm, NULL, 0);
 }
 
-/* Also where ids wrap. */
+/* The same where ids wrap. */
 static void
 test_answered(void **state)
 {
@@ -97,7 +97,7 @@ test_answered(void **state)
 	}
 }
 
-/* No answer: its time is the close's, and that is told. */
+/* No answer comes: the close waits its own time, and reports that. */
 static void
 test_silent(void **state)
 {
@@ -115,7 +115,7 @@ test_silent(void **state)
 	leat_clock_mock_set(NULL);
 }
 
-/* A peer that was heard is not asked, nor one to which nothing was sent. */
+/* A peer from which a message has come is not asked, nor one to which nothing was sent. */
 static void
 test_not_asked(void **state)
 {
@@ -131,7 +131,7 @@ test_not_asked(void **state)
 	mm_arrive(&mm, 0, MM_TAG(1, mm_base(0), 0), mm_in, mm_head(2, 2, 0, "hi"));
 	mm_drive(&mm);
 	assert_int_equal(rx.status, 0);
-	/* The credit for that message, which is told at once. */
+	/* The credit for that message, which is returned at once. */
 	credit = mm_posted(0, LEAT_OP_TSEND, MM_TAG(3, MM_THERE, 0));
 	assert_non_null(credit);
 	mm_finish(&mm, credit, 0, 0);

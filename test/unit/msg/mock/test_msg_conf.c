@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What a context is to be like, and the endpoint that leat_msg_ep_conf() asks for. */
+/* Configuring a context, and the endpoint configuration of leat_msg_ep_conf(). */
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 #define OPS (LEAT_OP_BIT(LEAT_OP_TSEND) | LEAT_OP_BIT(LEAT_OP_TRECV))
 
-/* Credits of a context on an endpoint like that. */
+/* @return credits of a context on such an endpoint */
 static uint32_t
 credits_on(const struct leat_ep_conf *ep_conf, const struct leat_msg_conf *conf)
 {
@@ -32,7 +32,7 @@ credits_on(const struct leat_ep_conf *ep_conf, const struct leat_msg_conf *conf)
 	return stats.credits;
 }
 
-/* What was logged while credits_on() ran. */
+/* Messages logged while credits_on() ran. */
 static uint32_t
 logged_on(const struct leat_ep_conf *ep_conf, const struct leat_msg_conf *conf, char *text,
 	  size_t len)
@@ -56,7 +56,10 @@ logged_on(const struct leat_ep_conf *ep_conf, const struct leat_msg_conf *conf, 
 	return credits;
 }
 
-/* Without a number of credits there are as many as the header promises, and no line in the log. */
+/*
+ * Without a number of credits a connection has as many as the header promises, and nothing is
+ * logged.
+ */
 static void
 test_defaults(void **state)
 {
@@ -72,7 +75,7 @@ test_defaults(void **state)
 	assert_string_equal(text, "");
 }
 
-/* All defaults, on a device that has no room for so many: what fits, and the log tells. */
+/* All defaults, on a device without room for so many: as many as fit, and a line in the log. */
 static void
 test_small_device(void **state)
 {
@@ -81,13 +84,13 @@ test_small_device(void **state)
 
 	(void)state;
 	assert_int_equal(leat_msg_ep_conf(leat_dev_get(0), NULL, &conf), 0);
-	assert_int_equal(conf.max_peers, 16); /* of 1024 receives 64 each */
+	assert_int_equal(conf.max_peers, 16); /* 1024 receives for connections of 64 each */
 	assert_int_equal(conf.rx_depth, 16 * (2 * 16 + 2));
 	assert_int_equal(logged_on(&conf, NULL, text, sizeof(text)), 16);
 	assert_non_null(strstr(text, "16 credits per connection instead of 64"));
 }
 
-/* An endpoint that was not asked about it: the credits have to fit, and the log tells. */
+/* An endpoint that was configured without it: the credits have to fit, and a line is logged. */
 static void
 test_shared(void **state)
 {
@@ -98,13 +101,13 @@ test_shared(void **state)
 	assert_int_equal(logged_on(&conf, NULL, text, sizeof(text)), 4);
 	assert_non_null(strstr(text, "4 credits per connection instead of 64"));
 	assert_non_null(strstr(text, "leat_msg_ep_conf()"));
-	/* What was asked for is no news. */
+	/* A number that the application asked for is not logged. */
 	assert_int_equal(
 		logged_on(&conf, &(struct leat_msg_conf){ .credits = 4 }, text, sizeof(text)), 4);
 	assert_string_equal(text, "");
 }
 
-/* The application's own receives and ops stay beside the context's. */
+/* Room for the application's own receives and ops is kept besides the context's. */
 static void
 test_beside(void **state)
 {
@@ -122,7 +125,7 @@ test_beside(void **state)
 	assert_int_equal(credits_on(&conf, &mconf), 128);
 }
 
-/* More than the device has: fewer credits if none were asked for, else an error. */
+/* More than the device has: fewer credits if no number was asked for, else an error. */
 static void
 test_device_limit(void **state)
 {

@@ -22,7 +22,7 @@ pass_us(uint64_t us)
 	clock_now += leat_us_to_cycles(us);
 }
 
-/* Posted with a deadline in LATE_US. */
+/* Post a request with a deadline in LATE_US. */
 static void
 post(struct leat_msg_conn *c, struct leat_msg_req *req, void *buf, uint64_t size, bool recv)
 {
@@ -34,7 +34,7 @@ post(struct leat_msg_conn *c, struct leat_msg_req *req, void *buf, uint64_t size
 	assert_int_equal(recv ? leat_msg_recv(c, &req, 1) : leat_msg_send(c, &req, 1), 1);
 }
 
-/* The device refuses nothing and does nothing by itself; time passes, and events are looked at. */
+/* Let the deadline pass, and look at events. The device refuses nothing and completes nothing. */
 static void
 expire(struct mm *mm)
 {
@@ -53,7 +53,7 @@ back(const struct mm *mm, unsigned int i, const struct leat_msg_req *req, int st
 	assert_int_equal(req->state, 0);
 }
 
-/* A connection that ends here: the device returns all that it has. */
+/* The connection ends: the device returns all its ops. */
 static void
 ended(struct mm *mm, int status)
 {
@@ -67,7 +67,9 @@ ended(struct mm *mm, int status)
 	assert_int_equal(mm->ev.status, status);
 }
 
-/* Not begun: they come back in order, and what comes is for those behind them. */
+/*
+ * Requests that have not begun come back in order, and the next messages go to those behind them.
+ */
 static void
 test_waiting(void **state)
 {
@@ -86,7 +88,7 @@ test_waiting(void **state)
 	post(c, &rx[0], buf, 8, true);
 	mm_recv(c, &rx[1], buf, 8);
 	post(c, &rx[2], buf, 8, true);
-	/* Two credits. The third one waits. */
+	/* Two credits: the third send waits. */
 	mm_send(c, &tx[0], "0", 1);
 	mm_send(c, &tx[1], "1", 1);
 	post(c, &tx[2], (void *)(uintptr_t) "2", 1, false);
@@ -97,7 +99,7 @@ test_waiting(void **state)
 	mm_drive(&mm);
 	assert_int_equal(mm.nb_back, 0);
 	expire(&mm);
-	/* The second receive stands before the third. */
+	/* The second receive comes back before the third. */
 	assert_int_equal(mm.nb_back, 2);
 	assert_int_equal(rx[0].status, -ETIMEDOUT);
 	assert_int_equal(tx[2].status, -ETIMEDOUT);
@@ -111,14 +113,14 @@ test_waiting(void **state)
 	back(&mm, 3, &rx[2], -ETIMEDOUT, 0);
 	leat_msg_conn_stats_get(c, &stats);
 	assert_int_equal(stats.expired, 3);
-	/* With the credit that came the next one goes, and the one that was late does not. */
+	/* With new credit the next send goes, and the expired one does not. */
 	mm_send(c, &tx[3], "3", 1);
 	bytes = mm_posted(0, LEAT_OP_TSEND, MM_TAG(1, MM_THERE, 2))->buf;
 	assert_int_equal(bytes[16], '3');
 	mm_close(&mm, &c, 1);
 }
 
-/* In time: the deadline is forgotten, and the request can be posted again without one. */
+/* Done in time: the deadline is forgotten, and the request can be posted again without one. */
 static void
 test_in_time(void **state)
 {
@@ -145,7 +147,7 @@ test_in_time(void **state)
 	assert_int_equal(leat_msg_recv(c, &req, 1), 1);
 	expire(&mm);
 	assert_int_equal(mm.nb_back, 2);
-	/* Done, and not given out when its time is up: it comes with its message. */
+	/* Matched, but not yet polled when its time is up: it comes with its message. */
 	post(c, &tx, buf, 1, false);
 	pass_us(2 * LATE_US);
 	assert_int_equal(leat_msg_events(mm.m, &mm.ev, 1), 0);
@@ -154,10 +156,10 @@ test_in_time(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* How the device answers when a payload's op is asked back. */
+/* How the device answers when a payload's op is cancelled. */
 enum device { RECALLS, WAS_FASTER, CANNOT };
 
-/* A peer that announces, and does not send. */
+/* A peer that announces a payload, and does not send it. */
 static void
 test_announced(void **state)
 {
@@ -199,7 +201,7 @@ test_announced(void **state)
 			mm_close(&mm, &c, 1);
 			continue;
 		}
-		/* It is the device's until that has given it back. */
+		/* The request's buffer is the device's until the device has given the op back. */
 		assert_int_equal(mm.nb_back, 0);
 		if (device == WAS_FASTER) {
 			mm_finish(&mm, op, 0, 99);
@@ -213,7 +215,7 @@ test_announced(void **state)
 			assert_int_equal(mm_posted(0, LEAT_OP_TRECV, MM_TAG(2, base, 0))->size, 0);
 			mm_sent(&mm, 0, MM_TAG(3, MM_THERE, 1), drop, sizeof(drop));
 		}
-		/* The connection goes on, also when the answer never comes. */
+		/* The connection goes on, even if the answer never comes. */
 		n = mm_head(2, 2, 0, "ok");
 		mm_arrive(&mm, 0, MM_TAG(1, base, 1), mm_in, n);
 		mm_drive(&mm);
@@ -227,7 +229,7 @@ test_announced(void **state)
 	}
 }
 
-/* A large send that is not granted, and one of which the device has the payload. */
+/* A large send without its grant, and one whose payload the device has. */
 static void
 test_large_send(void **state)
 {
@@ -285,7 +287,7 @@ test_large_send(void **state)
 	}
 }
 
-/* The sender has given up: its payload is empty. */
+/* The sender has given up: it sends an empty payload. */
 static void
 test_given_up(void **state)
 {
@@ -311,7 +313,10 @@ test_given_up(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* Plain mode: nothing, a length, a payload; and a send that has begun. */
+/*
+ * Plain mode: a receive for which nothing, a length, or the payload has arrived; and a send that
+ * has begun.
+ */
 static void
 test_plain(void **state)
 {
@@ -340,7 +345,7 @@ test_plain(void **state)
 			continue;
 		}
 		back(&mm, 0, &req, -ETIMEDOUT, i == 0 ? 0 : 5);
-		/* It is late, and gone if its receive had its length. */
+		/* The message comes late; it is dropped if the expired receive had its length. */
 		mm_recv(c, &req, buf, 8);
 		mm_drive(&mm);
 		if (i == 0)
@@ -362,7 +367,7 @@ test_plain(void **state)
 	}
 }
 
-/* A hundred thousand expire together: no call looks at more than a few hundred of them. */
+/* A hundred thousand requests expire together: no call looks at more than a few hundred. */
 static void
 test_many(void **state)
 {
@@ -398,7 +403,7 @@ test_many(void **state)
 	free(reqs);
 }
 
-/* ---- peers ---- */
+/* ---- silent peers ---- */
 
 static const uint8_t ping[16] = { 4, [8] = 2 }, pong[16] = { 4, [8] = 3 };
 
@@ -422,7 +427,7 @@ pass_ms(struct mm *mm, unsigned int n)
 	}
 }
 
-/* Silent for the idle time: it is asked; silent then, too: the connection ends. */
+/* A peer that is silent for the idle time is asked; if it stays silent, the connection ends. */
 static void
 test_silent(void **state)
 {
@@ -443,7 +448,7 @@ test_silent(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* Any sign is as good as the answer; and it is asked once per silence. */
+/* Any message of the peer is as good as an answer; a peer is asked once per silence. */
 static void
 test_alive(void **state)
 {
@@ -472,7 +477,7 @@ test_alive(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* This side stood still: that is not the peer's silence. */
+/* This side was not driven: that is not the peer's silence. */
 static void
 test_own_sleep(void **state)
 {
@@ -498,7 +503,7 @@ test_own_sleep(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* It is asked itself, by a peer that it does not watch. */
+/* This side is asked, by a peer that it does not watch. */
 static void
 test_asked(void **state)
 {
@@ -536,8 +541,8 @@ teardown(void **state)
 }
 
 /*
- * Behind a large one, so that the device has it: its deadline passes, and then the other side says
- * that it was dropped there. It asked for that.
+ * A send behind a large one, which the device has, expires; then the other side says that it
+ * dropped this message, since the sender asked for that.
  */
 static void
 test_delivered_dropped_late(void **state)

@@ -12,7 +12,7 @@
 
 static const struct leat_msg_conn_conf plain = { .mode = LEAT_MSG_PLAIN };
 
-/* A control message to the context: credit of 2 B, nothing granted by it. */
+/* Let a control message arrive: credit of 2 B, nothing granted. */
 static void
 ctrl_arrives(struct mm *mm, uint64_t base, uint32_t id, uint8_t granted, uint8_t kind,
 	     uint8_t reason, uint8_t arg)
@@ -23,7 +23,7 @@ ctrl_arrives(struct mm *mm, uint64_t base, uint32_t id, uint8_t granted, uint8_t
 	mm_drive(mm);
 }
 
-/* The next message is received as if nothing had been. */
+/* The next message is received as if nothing had been dropped. */
 static void
 goes_on(struct mm *mm, struct leat_msg_conn *c, uint64_t base, uint32_t id)
 {
@@ -43,7 +43,8 @@ goes_on(struct mm *mm, struct leat_msg_conn *c, uint64_t base, uint32_t id)
 }
 
 /*
- * Small: alone, and among others in one send. The request comes before the message, and behind it.
+ * A small message: alone, and among others in one send. The request is posted before the message,
+ * and after it.
  */
 static void
 test_small(void **state)
@@ -93,7 +94,10 @@ test_small(void **state)
 	}
 }
 
-/* Large: the sender is told, byte by byte, and messages behind it don't wait for its answer. */
+/*
+ * A large message: the sender is told, byte by byte, and messages behind it don't wait for the
+ * answer.
+ */
 static void
 test_large(void **state)
 {
@@ -130,7 +134,7 @@ test_large(void **state)
 		assert_int_equal(op->size, 0);
 		mm_sent(&mm, 0, MM_TAG(3, MM_THERE, 0), drop, sizeof(drop));
 		mm_drive(&mm);
-		/* The next one's payload overtakes. */
+		/* The payload of the next message overtakes. */
 		memset(mm_in, 'z', 99);
 		mm_arrive(&mm, 0, MM_TAG(2, base, 1), mm_in, 99);
 		mm_drive(&mm);
@@ -138,7 +142,7 @@ test_large(void **state)
 		assert_int_equal(rx[1].status, 0);
 		assert_memory_equal(buf[1], mm_in, 99);
 		goes_on(&mm, c, base, 2);
-		/* Nothing, or the real one, which was on its way. */
+		/* An empty payload, or the real one, which was in flight. */
 		op->len = 0;
 		mm_finish(&mm, op, real ? -EMSGSIZE : 0, real ? 99 : 0);
 		mm_drive(&mm);
@@ -149,7 +153,7 @@ test_large(void **state)
 	}
 }
 
-/* It is not wanted over there: its request comes back, and its payload is empty. */
+/* The other side drops a message of ours: its request comes back, and an empty payload is sent. */
 static void
 test_sent_in_vain(void **state)
 {
@@ -183,7 +187,7 @@ test_sent_in_vain(void **state)
 	mm_drive(&mm);
 	assert_int_equal(mm.nb_back, 2);
 	assert_int_equal(tx[1].status, 0);
-	/* Too late: it was sent. */
+	/* Too late: the payload was sent. */
 	ctrl_arrives(&mm, base, 2, 2, 1, 1, 1);
 	assert_int_equal(mm.nb_ev[LEAT_MSG_ENDED], 0);
 	assert_int_equal(mm_count(LEAT_OP_TSEND), 0);
@@ -222,7 +226,7 @@ test_device_tells(void **state)
 	}
 }
 
-/* Plain mode: the payload is received into nothing, or into what the request has, and cut off. */
+/* Plain mode: the payload is received into nothing, or into the request's buffer and cut off. */
 static void
 test_plain(void **state)
 {
@@ -298,7 +302,10 @@ test_no_buffer(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* Dropped, and the answer never comes: what arrived behind it can be received after the end. */
+/*
+ * Dropped, and the answer never comes: messages that arrived behind it can be received after the
+ * end.
+ */
 static void
 test_ends_meanwhile(void **state)
 {
@@ -331,11 +338,11 @@ test_ends_meanwhile(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* What can't be right ends the connection. */
+/* An impossible drop ends the connection. */
 static void
 test_hostile(void **state)
 {
-	/* kind, reason, id; 0 is small and not through, 1 is large, 2 was not sent */
+	/* kind, reason, id; 0 is small and not yet done, 1 is large, 2 was not sent */
 	static const uint8_t wrong[][3] = {
 		{ 1, 1, 0 }, { 1, 1, 2 }, { 1, 0, 1 }, { 1, 3, 1 }, { 1, 1, 200 }, { 200, 0, 0 },
 	};

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Plain mode: a payload's receive that is posted before its length is here, over a device that does what the test says. */
+/*
+ * Plain mode: the receive of a payload that is posted before its length has arrived, over a device
+ * that does what the test says.
+ */
 
 #include <errno.h>
 #include <string.h>
@@ -9,7 +12,7 @@
 
 static const struct leat_msg_conn_conf plain = { .mode = LEAT_MSG_PLAIN };
 
-/* A connection with a receive of 8 B, and with the payload's receive for it. */
+/* Open a connection with a receive of 8 B, for which the payload's receive is posted. */
 static struct leat_msg_conn *
 open_early(struct mm *mm, struct leat_msg_req *req, char *buf)
 {
@@ -28,7 +31,7 @@ open_early(struct mm *mm, struct leat_msg_req *req, char *buf)
 	return c;
 }
 
-/* The device gives the first message's payload's receive back, as it was asked to. */
+/* The device gives back the receive of the first payload, as it was asked to. */
 static void
 give_back(struct mm *mm)
 {
@@ -68,7 +71,7 @@ test_orders(void **state)
 	mm_drive(&mm);
 	back_with(&mm, 0, &req, 0, "one");
 
-	/* Without a request there is none; and then there is one again. */
+	/* Without a request no payload's receive is posted; with the next request there is one. */
 	mm_drive(&mm);
 	assert_null(mm_posted(0, LEAT_OP_TRECV, DATA_TAG(1)));
 	mm_recv(c, &req, buf, 8);
@@ -89,7 +92,7 @@ test_orders(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* Only for the oldest request that waits, and only if it brings a buffer. */
+/* Posted only for the oldest request that waits, and only if it brings a buffer. */
 static void
 test_which(void **state)
 {
@@ -116,7 +119,7 @@ test_which(void **state)
 	mm_drive(&mm);
 	assert_ptr_equal(mm_posted(0, LEAT_OP_TRECV, DATA_TAG(0))->buf, buf[0]);
 	assert_int_equal(mm_posted(0, LEAT_OP_TRECV, DATA_TAG(0))->size, 2);
-	assert_null(mm_posted(0, LEAT_OP_TRECV, DATA_TAG(1))); /* while one is under way */
+	assert_null(mm_posted(0, LEAT_OP_TRECV, DATA_TAG(1))); /* while one is posted */
 	mm_arrive(&mm, 0, DATA_TAG(0), "11", 2);
 	mm_drive(&mm);
 	back_with(&mm, 1, &req[1], 0, "11");
@@ -150,7 +153,7 @@ test_limit(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* A message without a payload: the request goes back when its buffer is not the device's any more. */
+/* A message without a payload: the request comes back when the device has released its buffer. */
 static void
 test_zero(void **state)
 {
@@ -170,7 +173,7 @@ test_zero(void **state)
 	mm_drive(&mm);
 	back_with(&mm, 0, &req, 0, "");
 
-	/* The next one has none either, as it seems. */
+	/* The next message seems to have no payload, either. */
 	mm_recv(c, &req, buf, 8);
 	mm_drive(&mm);
 	assert_null(mm_posted(0, LEAT_OP_TRECV, DATA_TAG(1)));
@@ -186,7 +189,7 @@ test_zero(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* What the other side may do wrong, the payload before the length or behind it. */
+/* Errors of the other side, with the payload before the length or behind it. */
 static void
 hostile(int status, uint64_t length, const void *data, uint64_t len)
 {
@@ -231,7 +234,10 @@ test_hostile(void **state)
 	hostile(-EPROTO, 0, "none", 4);
 }
 
-/* Nothing of the message is here: the request goes back when the device has given back its buffer. */
+/*
+ * Nothing of the message has arrived: the cancelled request comes back when the device has given
+ * back its buffer.
+ */
 static void
 test_cancel(void **state)
 {
@@ -252,7 +258,7 @@ test_cancel(void **state)
 	mm_drive(&mm);
 	back_with(&mm, 0, &req[0], -ECANCELED, "");
 	assert_int_equal(leat_msg_cancel(&req[0]), -ENOENT);
-	/* The message is for the next one. */
+	/* The message goes to the next request. */
 	mm_drive(&mm);
 	assert_ptr_equal(mm_posted(0, LEAT_OP_TRECV, DATA_TAG(0))->buf, buf[1]);
 	mm_arrive64(&mm, 0, LEN_TAG(0), 4);
@@ -263,7 +269,10 @@ test_cancel(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* The length comes while the device still has the buffer: it depends on what that comes back with. */
+/*
+ * The length arrives while the device still has the cancelled buffer: the outcome depends on the
+ * status of the receive.
+ */
 static void
 test_cancel_while_length_arrives(void **state)
 {
@@ -305,7 +314,7 @@ test_cancel_while_length_arrives(void **state)
 	}
 }
 
-/* The payload is faster than the request to give its buffer back, or was here before it. */
+/* The payload is faster than the cancel of its receive, or had arrived before it. */
 static void
 test_cancel_too_late(void **state)
 {
@@ -328,14 +337,15 @@ test_cancel_too_late(void **state)
 	mm_recv(c, &req, buf, 8);
 	mm_drive(&mm);
 	mm_arrive(&mm, 0, DATA_TAG(1), "two", 3);
-	assert_int_equal(leat_msg_cancel(&req), -EOPNOTSUPP); /* nobody has polled yet */
+	/* the payload has arrived, and is not yet polled */
+	assert_int_equal(leat_msg_cancel(&req), -EOPNOTSUPP);
 	mm_drive(&mm);
 	assert_int_equal(leat_msg_cancel(&req), -EOPNOTSUPP);
 	mm_arrive64(&mm, 0, LEN_TAG(1), 3);
 	mm_drive(&mm);
 	back_with(&mm, 1, &req, 0, "two");
 
-	/* A device that can't give it back. */
+	/* A device that can't give the receive back. */
 	mm_recv(c, &req, buf, 8);
 	mm_drive(&mm);
 	mock.can_cancel = false;
@@ -344,7 +354,10 @@ test_cancel_too_late(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* The peer ends: what is whole is received, a cancelled request is cancelled, and the rest has the peer's status. */
+/*
+ * The peer ends: whole messages are received, a cancelled request is cancelled, and all others have
+ * the peer's status.
+ */
 static void
 test_end(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Leat mode: a small message that comes alone, and its answer, with the short way of msg_fast.h and
+ * Leat mode: a small message that comes alone, and its answer, with the fast path of msg_fast.h and
  * without. Whatever the application and the device do next, the outcome is the same.
  */
 
@@ -13,11 +13,11 @@
 static struct mm mm;
 static struct leat_msg_conn *conns[2], *c;
 static uint64_t base;
-static uint32_t next_in; /* id of the next message from there */
+static uint32_t next_in; /* id of the next message from the other side */
 static struct leat_msg_req rx[4], tx[4];
 static char in[4][16];
 
-/* Two connections, with two credits each. Four receives wait on the first. */
+/* Open two connections, with two credits each. Four receives wait on the first. */
 static int
 setup(bool slow)
 {
@@ -58,7 +58,7 @@ teardown(void **state)
 	return 0;
 }
 
-/* The device brings what it has, and no more than that is done. */
+/* Poll the device once, and do no more than that. */
 static void
 process(uint16_t n)
 {
@@ -76,7 +76,7 @@ arrives(const char *text, uint32_t credit)
 	mm_arrive(&mm, 0, MM_TAG(1, base, next_in++), mm_in, n);
 }
 
-/* What came back is that request, and nothing else did. */
+/* Check that exactly that request came back. */
 static void
 gives(const struct leat_msg_req *req)
 {
@@ -87,7 +87,7 @@ gives(const struct leat_msg_req *req)
 	assert_int_equal(req->status, 0);
 }
 
-/* A message of a word or two comes alone, and the application has it. */
+/* A message of a word or two comes alone, and the application gets it. */
 static void
 comes(const char *text, uint32_t credit)
 {
@@ -147,7 +147,7 @@ test_idle(void **state)
 	assert_int_equal(heads_posted(), CREDITS);
 }
 
-/* One that takes nothing in between. */
+/* An application that takes no request in between. */
 static void
 test_stream(void **state)
 {
@@ -166,7 +166,7 @@ test_stream(void **state)
 	assert_int_equal(heads_posted(), CREDITS);
 }
 
-/* The second and the third come back, and that is what is in the third. */
+/* The second and the third request come back, and this is the contents of the third. */
 static void
 gives_two(const char *third)
 {
@@ -178,7 +178,7 @@ gives_two(const char *third)
 	assert_memory_equal(in[2], third, strlen(third));
 }
 
-/* Several at once behind one that came alone. */
+/* Several messages at once behind one that came alone. */
 static void
 test_burst(void **state)
 {
@@ -191,7 +191,7 @@ test_burst(void **state)
 	gives_two("the second one");
 }
 
-/* The one after the next comes before it. */
+/* The message after the next one comes first. */
 static void
 test_overtaken(void **state)
 {
@@ -230,7 +230,7 @@ test_answer(void **state)
 	/* No credit is left. */
 	mm_send(c, &tx[3], "answer03", 8);
 	assert_null(mm_posted(0, LEAT_OP_TSEND, MM_TAG(1, MM_THERE, 3)));
-	/* What waits for credit goes as soon as that comes. */
+	/* A send that waits for credit goes as soon as credit comes. */
 	arrives("question", 4);
 	process(1);
 	assert_non_null(mm_posted(0, LEAT_OP_TSEND, MM_TAG(1, MM_THERE, 3)));
@@ -239,7 +239,7 @@ test_answer(void **state)
 	counted(2, 16);
 }
 
-/* A large one, and many: not the short way. */
+/* A large message, and many: not the fast path. */
 static void
 test_answer_large(void **state)
 {
@@ -252,7 +252,7 @@ test_answer_large(void **state)
 	mm_send(c, &tx[2], "answer02", 8);
 	assert_non_null(mm_posted(0, LEAT_OP_TSEND, MM_TAG(1, MM_THERE, 2)));
 	counted(1, 8);
-	/* Closed without draining: the large one is lost. */
+	/* Closed without draining: the large message is lost. */
 	assert_int_equal(leat_msg_close(c, 0), 0);
 	mm_drive(&mm);
 	mm_drive(&mm);
@@ -281,7 +281,7 @@ test_answer_refused(void **state)
 	assert_ptr_equal(mm.back[0], &tx[0]);
 }
 
-/* A message on another connection comes next. */
+/* The next message comes on another connection. */
 static void
 test_other_connection(void **state)
 {
@@ -335,7 +335,7 @@ test_close(void **state)
 	mm.nb_ev[LEAT_MSG_CLOSED] = 0;
 }
 
-/* Closed, and over: what is here by then, and was not looked at, is dropped. */
+/* Closed, then over: messages that have arrived, and were not looked at, are dropped. */
 static void
 over_and_closed(int status)
 {
@@ -357,7 +357,7 @@ test_drained(void **state)
 	comes("8 bytes.", 2);
 	arrives("too late", 2);
 	assert_int_equal(leat_msg_close(c, 0), 0);
-	assert_int_equal(leat_msg_events(mm.m, &ev, 1), 0); /* ends it */
+	assert_int_equal(leat_msg_events(mm.m, &ev, 1), 0); /* ends the connection */
 	over_and_closed(-ECANCELED);
 }
 
@@ -376,7 +376,7 @@ test_gone_and_closed(void **state)
 	over_and_closed(-ECONNRESET);
 }
 
-/* The peer dies: what was received stays so, and everything the device has comes back. */
+/* The peer dies: received messages stay received, and all ops of the device come back. */
 static void
 test_gone(void **state)
 {
@@ -394,8 +394,8 @@ test_gone(void **state)
 }
 
 /*
- * Credit that is out of range, or a grant of what was not sent: the message is none, and its
- * request ends with the others.
+ * Credit that is out of range, or a grant of an unsent message: the message is not delivered, and
+ * its request ends with the others.
  */
 static void
 hostile(uint32_t credit, uint32_t granted)
@@ -436,7 +436,7 @@ test_hostile_grant(void **state)
 	hostile(2, 1);
 }
 
-/* As much as can be; and older ones, which may come late. */
+/* The largest valid values; and older ones, which may come late. */
 static void
 test_credit_limits(void **state)
 {
@@ -452,8 +452,8 @@ test_credit_limits(void **state)
 }
 
 /*
- * What the short way takes has room in a send, and with the peer: a connection that takes less
- * takes the long way.
+ * Messages of the fast path fit into a send, and into what the peer takes: a connection with
+ * smaller limits takes the general path.
  */
 static void
 test_limits(void **state)
@@ -478,7 +478,7 @@ test_limits(void **state)
 	op[0] = mm_posted(peer, LEAT_OP_TSEND, MM_TAG(1, MM_THERE, 0));
 	op[1] = mm_posted(peer, LEAT_OP_TSEND, MM_TAG(1, MM_THERE, 1));
 	assert_true(op[0] != NULL && op[0]->size == 16 + 8);
-	assert_true(op[1] != NULL && op[1]->size == 16); /* the head of a large one */
+	assert_true(op[1] != NULL && op[1]->size == 16); /* the head of a large message */
 
 	assert_int_equal(leat_msg_close(conns[1], 0), 0);
 	mm_drive(&mm);
@@ -498,7 +498,7 @@ test_limits(void **state)
 	mm.nb_ev[LEAT_MSG_CLOSED] = 0;
 }
 
-/* The tests above take the way that they are to take. */
+/* The tests above take the path that they mean to. */
 static void
 test_way(void **state)
 {

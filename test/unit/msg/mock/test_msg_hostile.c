@@ -2,7 +2,7 @@
 
 /*
  * A peer that lies in fragments, answers, ends, drops and control messages, over a device that does
- * what the test says. What can't be right ends its connection, with -EPROTO, and no other one.
+ * what the test says. An impossible message ends its connection, with -EPROTO, and no other one.
  */
 
 #include <string.h>
@@ -15,12 +15,12 @@
 enum { MSG = 1, CTRL = 3 };
 enum { NUMBERS, DROP, PING, PONG, MORE, ANSWERED, ENDS };
 
-/* One message that arrives. */
+/* A message that arrives. */
 struct step {
 	uint8_t kind;
 	uint32_t id;
 	uint64_t len;	  /* head: length, and flags */
-	const char *data; /* behind it */
+	const char *data; /* the bytes behind the head */
 	uint8_t ctrl, reason;
 	uint32_t arg;
 };
@@ -59,7 +59,7 @@ tell(struct mm *mm, uint64_t base, uint32_t id, uint8_t ctrl, uint8_t reason, ui
 	mm_drive(mm);
 }
 
-/* A conversation on the second connection. */
+/* Exchange messages on the second connection. */
 static void
 other_goes_on(struct mm *mm, struct leat_msg_conn *c)
 {
@@ -86,8 +86,9 @@ has_ended(struct mm *mm, const struct leat_msg_conn *c)
 }
 
 /*
- * The last step can't be right. Receives are long enough, or the message is dropped as it comes;
- * all steps are looked at together, or one by one: then none before the last one ends it.
+ * The last of the steps is impossible. Receives are long enough, or the message is dropped as it
+ * comes. All steps are processed together, or one by one: then no step before the last ends the
+ * connection.
  */
 static void
 broken(const struct step *steps, unsigned int n)
@@ -138,23 +139,26 @@ static void
 test_fragments(void **state)
 {
 	(void)state;
-	/* more than there is left: in one, and after some */
+	/* more bytes than are left: in one fragment, and after some */
 	BROKEN(HEAD(0, FRAGMENT | 2, "abc"));
 	BROKEN(HEAD(0, FRAGMENT | 5, "abc"), HEAD(1, FRAGMENT | 2, "def"));
-	/* another number is left: more, less, the same as before */
+	/* a wrong number of bytes left: more, less, the same as before */
 	BROKEN(HEAD(0, FRAGMENT | 5, "abc"), HEAD(1, FRAGMENT | 3, "de"));
 	BROKEN(HEAD(0, FRAGMENT | 5, "abc"), HEAD(1, FRAGMENT | 1, "d"));
 	BROKEN(HEAD(0, FRAGMENT | 5, "abc"), HEAD(1, FRAGMENT | 5, "abc"));
-	/* none of a message that has begun; given up, with another number left, and twice */
+	/*
+	 * an empty fragment of a message that has begun; given up, with another number left, and
+	 * twice
+	 */
 	BROKEN(HEAD(0, FRAGMENT | 5, ""));
 	BROKEN(HEAD(0, FRAGMENT, ""));
 	BROKEN(HEAD(0, FRAGMENT | 5, "abc"), HEAD(1, FRAGMENT | 5, ""));
 	BROKEN(HEAD(0, FRAGMENT | 5, "abc"), HEAD(1, FRAGMENT, ""));
 	BROKEN(HEAD(0, FRAGMENT | 5, "abc"), HEAD(1, FRAGMENT | 2, ""), HEAD(2, FRAGMENT | 2, ""));
-	/* complete, and one more */
+	/* a complete message, and one more fragment */
 	BROKEN(HEAD(0, FRAGMENT | 5, "abc"), HEAD(1, FRAGMENT | 2, "de"),
 	       HEAD(2, FRAGMENT | 2, ""));
-	/* other messages in the middle: small, none, with an answer, several, large */
+	/* other messages between fragments: small, empty, with an answer, several, large */
 	BROKEN(HEAD(0, FRAGMENT | 5, "abc"), HEAD(1, 2, "de"));
 	BROKEN(HEAD(0, FRAGMENT | 5, "abc"), HEAD(1, 0, ""));
 	BROKEN(HEAD(0, FRAGMENT | 5, "abc"), HEAD(1, ANSWER | 2, "de"));
@@ -166,21 +170,21 @@ static void
 test_ends(void **state)
 {
 	(void)state;
-	/* twice; without credit; before what came */
+	/* an end twice; without credit; with an id before messages that have arrived */
 	BROKEN(TELL(0, ENDS, 0, 0), TELL(1, ENDS, 0, 0));
 	BROKEN(TELL(0, ENDS, 0, 2), TELL(1, ENDS, 0, 3));
 	BROKEN(TELL(0, ENDS, 0, CREDITS + 1));
 	BROKEN(TELL(0, ENDS, 0, UINT32_MAX));
 	BROKEN(HEAD(0, 1, "a"), TELL(0, ENDS, 0, 0));
 	BROKEN(HEAD(1, 1, "b"), TELL(0, ENDS, 0, 1));
-	/* messages behind it, whatever came before them */
+	/* messages behind the end, whatever came before them */
 	BROKEN(TELL(0, ENDS, 0, 0), HEAD(0, 1, "a"));
 	BROKEN(TELL(0, ENDS, 0, 0), HEAD(1, 1, "b"));
 	BROKEN(TELL(0, ENDS, 0, 1), HEAD(1, 1, "b"));
 	BROKEN(TELL(0, ENDS, 0, 1), HEAD(0, 1, "a"), HEAD(1, 1, "b"));
 	BROKEN(TELL(0, ENDS, 0, 1), HEAD(0, ANSWER | 1, "a"), HEAD(1, FRAGMENT | 9, "b"));
 	BROKEN(TELL(0, ENDS, 0, 1), HEAD(0, 1, "a"), HEAD(1, 99, ""));
-	/* in the middle of fragments */
+	/* an end between fragments */
 	BROKEN(HEAD(0, FRAGMENT | 5, "abc"), TELL(0, ENDS, 0, 1));
 	BROKEN(TELL(0, ENDS, 0, 1), HEAD(0, FRAGMENT | 5, "abc"));
 }
@@ -191,7 +195,7 @@ test_controls(void **state)
 	(void)state;
 	BROKEN(TELL(0, ENDS + 1, 0, 0));
 	BROKEN(TELL(0, UINT8_MAX, 0, 0));
-	/* nothing was sent */
+	/* an answer when nothing was sent */
 	BROKEN(TELL(0, ANSWERED, 0, 1));
 	BROKEN(TELL(0, ANSWERED, 0, UINT32_MAX));
 	BROKEN(TELL(0, DROP, 1, 0));
@@ -202,7 +206,9 @@ test_controls(void **state)
 	BROKEN(TELL(0, PONG, 0, 0), TELL(1, ANSWERED, 0, 1));
 }
 
-/* Two heads come, then the end of the peer, then receives of that size: what these come to. */
+/*
+ * Two heads arrive, then the end of the peer, then receives of that size are posted: how they end.
+ */
 static void
 over(const struct step steps[2], uint64_t size, int first, int second)
 {
@@ -232,7 +238,7 @@ over(const struct step steps[2], uint64_t size, int first, int second)
 	mm_close(&mm, &c, 1);
 }
 
-/* What came is not right, and is looked at when the connection is over: nothing of it is given. */
+/* Invalid bytes that are processed when the connection is over: none of them is delivered. */
 static void
 test_over(void **state)
 {
@@ -242,7 +248,7 @@ test_over(void **state)
 	over(steps, 8, -ENOTCONN, -ENOTCONN);
 }
 
-/* Dropped, and its sender can't be told any more: those behind it are received after the end. */
+/* Dropped, and the sender can't be told any more: messages behind it are received after the end. */
 static void
 test_over_behind_dropped(void **state)
 {
@@ -261,7 +267,7 @@ send_delivered(struct leat_msg_conn *c, struct leat_msg_req *req, const void *bu
 	assert_int_equal(leat_msg_send(c, &req, 1), 1);
 }
 
-/* Answers, and drops, of what was sent: twice, of all at once, and of what is done already. */
+/* Answers to, and drops of, sent messages: twice, for all at once, and of completed ones. */
 static void
 test_answers(void **state)
 {
@@ -284,7 +290,7 @@ test_answers(void **state)
 		send_delivered(c[0], &tx[1], "two", 3);
 		mm_drive(&mm);
 		assert_int_equal(mm.nb_back, 0);
-		/* Before the device says that it was sent; and none, and a drop of it, later. */
+		/* Before the device completes the send; and none, and a drop of it, later. */
 		tell(&mm, base, 0, DROP, 1, 1);
 		tell(&mm, base, 1, ANSWERED, 0, 2);
 		mm_drive(&mm);
@@ -308,8 +314,8 @@ test_answers(void **state)
 }
 
 /*
- * Three fragments, of which two have credit: drops and answers of these two are about no request,
- * and the request is as it was.
+ * Three fragments, of which two have credit: drops and answers of these two match no request, and
+ * the request is unchanged.
  */
 static void
 test_answers_of_fragments(void **state)
@@ -327,7 +333,7 @@ test_answers_of_fragments(void **state)
 	c = mm_open_leat(&mm, 0);
 	base = mm_base(0);
 	tx.flags = LEAT_MSG_F_IOV | LEAT_MSG_F_DELIVERED;
-	/* As if it was waiting for an answer when its last connection ended. */
+	/* As if the request was waiting for an answer when its last connection ended. */
 	tx.answer_waits = 1;
 	assert_int_equal(leat_msg_send(c, &req, 1), 1);
 	mm_drive(&mm);
@@ -352,7 +358,10 @@ test_answers_of_fragments(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* Many of each that needs nothing: one answer at a time is under way, and nothing grows. */
+/*
+ * Many control messages of each kind that costs the peer nothing: one answer at a time is in
+ * flight, and nothing grows.
+ */
 static void
 test_flood(void **state)
 {
@@ -377,7 +386,7 @@ test_flood(void **state)
 			assert_int_equal(mm_count(LEAT_OP_TRECV), recvs);
 			assert_true(mm_count(LEAT_OP_TSEND) <= 1);
 		}
-		/* One was at once with the device, and one stands for all that came since. */
+		/* One answer was posted at once, and one stands for all that came since. */
 		while ((op = mm_posted(0, LEAT_OP_TSEND, MM_TAG(CTRL, MM_THERE, pongs))) != NULL) {
 			assert_int_equal(((const uint8_t *)op->buf)[8], PONG);
 			mm_finish(&mm, op, 0, op->size);

@@ -32,7 +32,7 @@ test_eager_bytes(void **state)
 	mm_send(c, &tx[0], text, 5);
 	mm_send(c, &tx[1], NULL, 0);
 	mm_send(c, &tx[2], NULL, 0);
-	/* Copied: given back although the device has it; but not inside of the call. */
+	/* Copied: the request comes back while the device has the send, not inside the call. */
 	assert_int_not_equal(tx[0].state, 0);
 	mm_drive(&mm);
 	assert_int_equal(mm.nb_back, 2);
@@ -53,7 +53,7 @@ test_eager_bytes(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* A further message in a send, behind what mm_in holds. @return bytes of all */
+/* Append a message to the send in mm_in. @return the number of all bytes */
 static uint64_t
 behind(uint64_t n, uint64_t len, const char *data)
 {
@@ -82,10 +82,10 @@ send_together(struct leat_msg_conn *c, struct leat_msg_req *tx, const char *cons
 static void
 test_together_bytes(void **state)
 {
-	/* The third fills the 16 + 64 bytes that the other side takes to the last one. */
+	/* The third message fills the 16 + 64 bytes that the other side takes to the last one. */
 	static const uint8_t m0[80] = {
 		2,   0,	  0, 0, 0, 0, 0, 0, 4,	0, 0, 0, 0, 0, 0, 0, /* head */
-		'a', 'b', /* and behind it none, and 46 B */
+		'a', 'b', /* behind it an empty message, and one of 46 B */
 		0,   0,	  0, 0, 0, 0, 0, 0, 46, 0, 0, 0, 0, 0, 0, 0, [34 ... 79] = 'x',
 	};
 	static const uint8_t m1[] = { 1, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 'c' };
@@ -120,7 +120,7 @@ test_together_bytes(void **state)
 	}
 	mm_sent(&mm, 0, MM_TAG(1, MM_THERE, 0), m0, sizeof(m0));
 	mm_sent(&mm, 0, MM_TAG(1, MM_THERE, 1), m1, sizeof(m1));
-	/* One of those that wait is cancelled, and the others go without it. */
+	/* One of the waiting sends is cancelled, and the others go without it. */
 	assert_int_equal(leat_msg_cancel(&tx2[1]), 0);
 	mm_arrive(&mm, 0, MM_TAG(3, base, 0), "\3\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16);
 	mm_drive(&mm);
@@ -147,7 +147,7 @@ test_recv_together(void **state)
 	mm_open(&mm);
 	c = mm_open_leat(&mm, 0);
 	base = mm_base(0);
-	/* The second send arrives first; of the first one there is a request for half. */
+	/* The second send arrives first; half of the messages of the first have requests. */
 	n = behind(mm_head(4, 2, 0, "four"), 4, "five");
 	mm_arrive(&mm, 0, MM_TAG(1, base, 1), mm_in, n);
 	mm_recv(c, &rx[0], buf[0], 8);
@@ -167,7 +167,7 @@ test_recv_together(void **state)
 	mm_recv(c, &rx[3], buf[3], 8);
 	mm_drive(&mm);
 	assert_memory_equal(buf[3], "four", 4);
-	/* What is left can be received after the end. */
+	/* The remaining messages can be received after the end. */
 	mm_peer_ends(&mm, 0, 0);
 	mm_drive(&mm);
 	mm_recv(c, &rx[4], buf[4], 8);
@@ -185,7 +185,7 @@ test_recv_together(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* Small enough to travel in one send, but more than the receiver wants. */
+/* Small enough to travel in one send, but more than the receiver accepts so. */
 static void
 test_small_limit(void **state)
 {
@@ -237,7 +237,7 @@ test_large_bytes(void **state)
 	mm_sent(&mm, 0, MM_TAG(1, MM_THERE, 0), m0, sizeof(m0));
 	mm_sent(&mm, 0, MM_TAG(1, MM_THERE, 1), small, sizeof(small));
 	mm_drive(&mm);
-	/* The small one is through, the large one not even sent. */
+	/* The small message is done, the large one not even sent. */
 	assert_int_equal(mm.nb_back, 0);
 	assert_int_equal(mm_count(LEAT_OP_TSEND), 0);
 	assert_int_equal(leat_msg_cancel(&tx[0]), -EOPNOTSUPP);
@@ -266,7 +266,7 @@ test_recv_bytes(void **state)
 	mm_open(&mm);
 	c = mm_open_leat(&mm, 0);
 	base = mm_base(0);
-	/* Out of order, before there is a request, and nothing of the large one is here. */
+	/* Out of order, before a request is posted, and without the payload of the large one. */
 	n = mm_head(3, 2, 0, "two");
 	mm_arrive(&mm, 0, MM_TAG(1, base, 1), mm_in, n);
 	n = mm_head(99, 2, 0, "");
@@ -274,7 +274,7 @@ test_recv_bytes(void **state)
 	n = mm_head(3, 2, 0, "one");
 	mm_arrive(&mm, 0, MM_TAG(1, base, 0), mm_in, n);
 	mm_drive(&mm);
-	assert_int_equal(mm_count(LEAT_OP_TSEND), 0); /* nothing was freed */
+	assert_int_equal(mm_count(LEAT_OP_TSEND), 0); /* no slot was freed */
 	mm_recv(c, &rx[0], small[0], 8);
 	mm_recv(c, &rx[1], small[1], 8);
 	mm_recv(c, &rx[2], big, sizeof(big));
@@ -291,12 +291,12 @@ test_recv_bytes(void **state)
 	mm_drive(&mm);
 	assert_int_equal(mm.nb_back, 3);
 	assert_memory_equal(big, mm_in, 99);
-	/* One more is free: not worth a message of its own. */
+	/* One more slot is free: not worth a control message of its own. */
 	assert_int_equal(mm_count(LEAT_OP_TSEND), 0);
 	mm_close(&mm, &c, 1);
 }
 
-/* Ends the control messages that were posted, *next the first. @return the credit in the last one, or told */
+/* Complete the control messages from *next on. @return the credit in the last one, or told */
 static uint32_t
 controls(struct mm *mm, uint32_t *next, uint32_t told)
 {
@@ -313,7 +313,7 @@ controls(struct mm *mm, uint32_t *next, uint32_t told)
 	return told;
 }
 
-/* Behind long messages few receives are posted for heads, but there always is credit; behind a small one all are. */
+/* Behind long messages few receives are posted, but credit never ends; behind a small one all. */
 static void
 test_window_of_long_ones(void **state)
 {
@@ -355,8 +355,9 @@ test_window_of_long_ones(void **state)
 }
 
 /*
- * The end of a stream, whose messages arrive the last one first. The first one goes straight to its request, nothing
- * else arrives, and there are so many credits left that no receive is to be posted: the others must not wait for that.
+ * The end of a stream, whose messages arrive the last one first. The first message goes straight to
+ * its request, nothing else arrives, and so many credits are left that no receive is to be posted:
+ * the other messages must not wait for that.
  */
 static void
 test_front_arrives_last(void **state)
@@ -427,11 +428,8 @@ test_wrap(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* Two connections, and the one that had the place before: each has its own tags. */
-/*
- * A message of a connection that has ended meets no receive, though more of them than fit in 14
- * bits came since.
- */
+/* Two connections, and the one that had the slot before: each has its own tags. */
+/* A message of an ended connection matches no receive, even 2^14 connections later. */
 static void
 test_old_connection(void **state)
 {
@@ -558,7 +556,7 @@ broken(const void *data, uint64_t len, unsigned int kind, int status)
 	assert_int_equal(mm.nb_ev[LEAT_MSG_ENDED], 1);
 	assert_ptr_equal(mm.ev.conn, c[0]);
 	assert_int_equal(mm.ev.status, status);
-	/* The message's id, not what else is in its tag. */
+	/* The text names the message's id, without the other bits of its tag. */
 	if (strncmp(mm.ev.text, "message", 7) == 0)
 		assert_true(mm.ev.text[8] == '0' && mm.ev.text[9] != 'x');
 	n = mm_head(2, 2, 0, "ok");
@@ -582,9 +580,9 @@ test_hostile(void **state)
 	broken(mm_in, n, 1, -EPROTO);
 	n = mm_head(65, 2, 0, "large, but with bytes");
 	broken(mm_in, n, 1, -EPROTO);
-	n = mm_head(1, 0x7fff, 0, "x"); /* credit that nobody can have */
+	n = mm_head(1, 0x7fff, 0, "x"); /* more credit than possible */
 	broken(mm_in, n, 1, -EPROTO);
-	n = mm_head(1, 2, 1, "x"); /* grants what was not sent */
+	n = mm_head(1, 2, 1, "x"); /* grants an unsent message */
 	broken(mm_in, n, 1, -EPROTO);
 	broken("\2\0\0\0\1\0\0\0", 8, 3, -EPROTO);
 	broken("\2\0\0\0", 4, 3, -EPROTO);
@@ -592,7 +590,7 @@ test_hostile(void **state)
 	n = mm_head(64, 2, 0, "");
 	memset(mm_in + n, 'x', 112 - n);
 	broken(mm_in, 112, 1, -EPROTO);
-	/* Behind a message: less than a length; one that announces too much; another one that does. */
+	/* Behind a message: less than a length; a length of too many bytes; another such. */
 	n = mm_head(1, 2, 0, "x and so");
 	broken(mm_in, n, 1, -EPROTO);
 	n = behind(mm_head(1, 2, 0, "x"), 4, "yyy");
@@ -615,7 +613,7 @@ test_hello(void **state)
 
 	(void)state;
 	mm_open(&mm);
-	/* Nobody said hello: plain, unless that is not wanted. */
+	/* The other side sent no hello: plain mode, unless the context refuses it. */
 	c[0] = mm_connect(&mm, NULL, "hi there", 8);
 	assert_int_equal(leat_msg_conn_mode(c[0]), LEAT_MSG_PLAIN);
 	c[1] = mm_refused(&mm, &must, NULL, 0);
@@ -632,13 +630,13 @@ test_hello(void **state)
 	ev.priv_len = sizeof(mm_hello);
 	assert_memory_equal(leat_msg_priv(&ev, &len), "hi", 2);
 	assert_int_equal(len, 2);
-	ev.priv[4] = 1; /* of a version that is not spoken here */
+	ev.priv[4] = 1; /* a version that this side does not speak */
 	assert_ptr_equal(leat_msg_priv(&ev, &len), ev.priv);
 	assert_int_equal(len, sizeof(mm_hello));
 	mm_close(&mm, c, 3);
 }
 
-/* Closed in order by the other side: what arrived can still be received. */
+/* The other side closes in order: messages that arrived can still be received. */
 static void
 test_received_after_end(void **state)
 {

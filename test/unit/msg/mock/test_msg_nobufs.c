@@ -40,8 +40,8 @@ give_back(void)
 }
 
 /*
- * Two messages are held, for which there are three receives without a buffer, and three sends are
- * in the way of things.
+ * Two messages are held, for which there are three receives without a buffer; three sends wait,
+ * too.
  */
 static int
 setup(void **state)
@@ -69,7 +69,10 @@ setup(void **state)
 	mm_arrive(&mm, 0, MM_TAG(1, base, 0), mm_in, n);
 	n = mm_head(3, 2, 0, "two");
 	mm_arrive(&mm, 0, MM_TAG(1, base, 1), mm_in, n);
-	/* One waits for its grant, one that was copied behind it, and one for credit. */
+	/*
+	 * One send waits for its grant, one that was copied waits behind it, and one waits for
+	 * credit.
+	 */
 	mm_send(c, &tx[0], big, sizeof(big));
 	mm_send(c, &tx[1], "small", 5);
 	mm_send(c, &tx[2], "later", 5);
@@ -94,7 +97,7 @@ teardown(void **state)
 	return 0;
 }
 
-/* Those three, in order, from mm.back[from] on. */
+/* Check that those three sends came back, in order, from mm.back[from] on. */
 static void
 sends_back(unsigned int from, int status)
 {
@@ -106,7 +109,7 @@ sends_back(unsigned int from, int status)
 	}
 }
 
-/* No buffer ever comes: the sends don't wait for one, and the receives not for ever. */
+/* No buffer ever comes: the sends don't wait for one, and the receives wait for a limited time. */
 static void
 never(int status, int req_status)
 {
@@ -132,7 +135,7 @@ never(int status, int req_status)
 	assert_null(rx[0].buf);
 	assert_int_equal(rx[1].status, req_status);
 	assert_int_equal(rx[2].status, req_status);
-	/* What was dropped stays so: nothing comes after it. */
+	/* Dropped messages stay dropped: nothing comes after the end. */
 	give_back();
 	mm_recv(c, &rx[3], NULL, 64);
 	mm_drive(&mm);
@@ -158,8 +161,8 @@ test_never_closed_there(void **state)
 }
 
 /*
- * Each message that finds its buffer gives the next one its full time: it is the lack that is
- * bounded.
+ * Each message that gets a buffer gives the next one its full time: only the time without a buffer
+ * is limited.
  */
 static void
 test_in_time(void **state)
@@ -186,7 +189,7 @@ test_in_time(void **state)
 	assert_int_equal(rx[2].status, -ECONNRESET);
 }
 
-/* The loop stood still for long, and the buffer is there when it goes on: that comes first. */
+/* The loop stood still for long, and a buffer is free when it goes on: the message is delivered. */
 static void
 test_late_but_there(void **state)
 {
@@ -204,7 +207,7 @@ test_late_but_there(void **state)
 	rte_mempool_put(pool, rx[1].buf);
 }
 
-/* A receive that is posted long after the end begins to wait then. */
+/* The time of a receive that is posted long after the end begins then. */
 static void
 test_posted_later(void **state)
 {
@@ -232,7 +235,7 @@ test_posted_later(void **state)
 	rte_mempool_put(pool, rx[0].buf);
 }
 
-/* Closed here: nothing is waited for. */
+/* Closed by this side: nothing is waited for. */
 static void
 closed(unsigned int turns)
 {
@@ -276,7 +279,7 @@ test_close_with_time(void **state)
 	assert_int_equal(tx[0].status, -ETIMEDOUT);
 }
 
-/* There is no time that is too long. */
+/* No time is too long. */
 static void
 test_close_without_limit(void **state)
 {
@@ -292,7 +295,10 @@ test_close_without_limit(void **state)
 	sends_back(0, -ECONNRESET);
 }
 
-/* The peer dies while it is closed here, and the endpoint is shut down at the same time. */
+/*
+ * The peer dies while this side closes the connection, and the endpoint is shut down at the same
+ * time.
+ */
 static void
 test_ends_meet(void **state)
 {
@@ -344,7 +350,7 @@ test_cancel_after_end(void **state)
 	rte_mempool_put(pool, rx[2].buf);
 }
 
-/* Sends that are posted after the end don't wait either. */
+/* Sends that are posted after the end don't wait, either. */
 static void
 test_send_after_end(void **state)
 {
@@ -359,7 +365,7 @@ test_send_after_end(void **state)
 	assert_int_equal(more.status, -ECONNRESET);
 }
 
-/* The event that says that all sends have come back waits until the application has them. */
+/* The event that all sends have come back waits until the application has taken them. */
 static void
 test_event_after_sends(void **state)
 {

@@ -26,14 +26,14 @@ test_send_bytes(void **state)
 	mm_send(c, &req[2], big, sizeof(big));
 	assert_int_equal(mm_count(LEAT_OP_TSEND), 5);
 
-	/* The last one first; nothing comes back before the first. */
+	/* The last send completes first; no request comes back before the first. */
 	mm_sent(&mm, 0, 0x200000002, big, sizeof(big));
 	mm_sent(&mm, 0, 0x100000002, len3, 8);
 	mm_sent(&mm, 0, 0x100000001, len0, 8);
 	mm_sent(&mm, 0, 0x200000000, "hello", 5);
 	mm_drive(&mm);
 	assert_int_equal(mm.nb_back, 0);
-	/* The length alone holds it: its buffer goes back when both ops did. */
+	/* Only the send of the length is missing: the request comes back when both ops did. */
 	mm_sent(&mm, 0, 0x100000000, len5, 8);
 	mm_drive(&mm);
 	assert_int_equal(mm.nb_back, 3);
@@ -87,7 +87,7 @@ test_recv_any_order(void **state)
 	assert_memory_equal(buf[1], "abc", 3);
 	assert_int_equal(req[1].len, 3);
 	assert_int_equal(req[2].len, 0);
-	/* The freed places are posted again. */
+	/* The freed slots are posted again. */
 	assert_non_null(mm_posted(0, LEAT_OP_TRECV, LEN_TAG(CREDITS + 2)));
 	mm_close(&mm, &c, 1);
 }
@@ -121,7 +121,7 @@ test_any_id(void **state)
 	assert_int_equal(mm.nb_back, 4);
 	assert_int_equal(mm_count(LEAT_OP_TRECV), CREDITS);
 
-	/* A garbage id took one of the receives: nothing after it can be trusted. */
+	/* A garbage id took one of the receives: no later message can be trusted. */
 	mm_arrive64(&mm, 0, LEN_TAG(0xdeadbeef), 0);
 	mm_drive(&mm);
 	mm_drive(&mm);
@@ -164,7 +164,7 @@ test_wrap(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* What the other side may do wrong: that connection ends, and the one beside it goes on. */
+/* Errors of the other side: that connection ends, and the one beside it goes on. */
 static void
 hostile(int status, uint64_t length, const void *data, uint64_t len, bool posted)
 {
@@ -194,7 +194,7 @@ hostile(int status, uint64_t length, const void *data, uint64_t len, bool posted
 	assert_int_equal(mm.nb_back, posted ? 1 : 0);
 	if (posted)
 		assert_int_equal(req.status, status);
-	assert_int_equal(mock.nb_ops, CREDITS + 1); /* the other one's, with a payload's */
+	assert_int_equal(mock.nb_ops, CREDITS + 1); /* the other connection's, with a payload's */
 	mm_arrive64(&mm, 1, LEN_TAG(0), 2);
 	mm_drive(&mm);
 	mm_arrive(&mm, 1, DATA_TAG(0), "ok", 2);
@@ -270,7 +270,7 @@ test_alloc(void **state)
 	assert_int_equal(nb_allocs, 0);
 	mm_arrive64(&mm, 0, LEN_TAG(0), 6);
 	mm_drive(&mm);
-	assert_true(nb_allocs > 0); /* none now: asked for again */
+	assert_true(nb_allocs > 0); /* no buffer now: the context asks again */
 	give = mem;
 	mm_drive(&mm);
 	mm_arrive(&mm, 0, DATA_TAG(0), "abcdef", 6);
@@ -278,7 +278,7 @@ test_alloc(void **state)
 	assert_int_equal(mm.nb_back, 1);
 	assert_ptr_equal(req[0].buf, mem);
 	assert_memory_equal(mem, "abcdef", 6);
-	/* Beyond the limit nothing is asked for. */
+	/* Beyond the limit no buffer is asked for. */
 	nb_allocs = 0;
 	mm_arrive64(&mm, 0, LEN_TAG(1), 11);
 	mm_drive(&mm);
@@ -289,7 +289,7 @@ test_alloc(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* The connection ends while the device has the ops: nothing goes back before they do. */
+/* The connection ends while the device has the ops: no request comes back before its ops do. */
 static void
 test_release(void **state)
 {
@@ -331,7 +331,7 @@ test_release(void **state)
 	assert_string_equal(mm.ev.text, "there:1: it died");
 	assert_int_equal(tx[0].status, -ECONNRESET);
 	assert_int_equal(rx.status, -ECONNRESET);
-	/* What is posted later comes back as well. */
+	/* Requests that are posted later come back as well. */
 	mm_send(c, &tx[0], "abc", 3);
 	mm_recv(c, &rx, buf, sizeof(buf));
 	assert_int_equal(tx[0].state != 0, 1);
@@ -340,7 +340,10 @@ test_release(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* A connection ends with a message that nobody received, and one of which only the length and the payload are here. */
+/*
+ * A connection ends with a message that no request received, and one of which only the length and
+ * the payload have arrived.
+ */
 static void
 test_place_is_used_again(void **state)
 {
@@ -366,7 +369,7 @@ test_place_is_used_again(void **state)
 		mm_drive(&mm);
 	assert_int_equal(mm.nb_back, 2);
 
-	/* Nothing of that is in the next one's messages. */
+	/* Nothing of these is in the next connection's messages. */
 	mm.nb_back = 0;
 	mm.nb_ev[LEAT_MSG_CLOSED] = 0;
 	next = mm_connect(&mm, &plain, NULL, 0);
@@ -389,7 +392,7 @@ test_place_is_used_again(void **state)
 	mm_close(&mm, &next, 1);
 }
 
-/* One op fails, the peer lives: a message is missing, so it is over. */
+/* One op fails, the peer lives: a message is missing, so the connection ends. */
 static void
 test_op_error(void **state)
 {
@@ -433,11 +436,12 @@ test_cancel(void **state)
 		mm_recv(c, &rx[i], buf[i], 4);
 	mm_arrive64(&mm, 0, LEN_TAG(0), 4);
 	mm_drive(&mm);
-	assert_int_equal(leat_msg_cancel(&rx[0]), -EOPNOTSUPP); /* its message is under way */
+	/* its message has begun to arrive */
+	assert_int_equal(leat_msg_cancel(&rx[0]), -EOPNOTSUPP);
 	assert_int_equal(leat_msg_cancel(&rx[1]), 0);
 	assert_int_equal(leat_msg_cancel(&rx[1]), -ENOENT);
 	mm_drive(&mm);
-	assert_int_equal(mm.nb_back, 0); /* in its turn */
+	assert_int_equal(mm.nb_back, 0); /* it waits for its turn */
 	mm_arrive(&mm, 0, DATA_TAG(0), "0000", 4);
 	mm_arrive64(&mm, 0, LEN_TAG(1), 4);
 	mm_drive(&mm);
@@ -449,7 +453,7 @@ test_cancel(void **state)
 	mm_arrive(&mm, 0, DATA_TAG(1), "2222", 4);
 	mm_drive(&mm);
 
-	/* A send that has not begun was never sent: the next one gets its id. */
+	/* A cancelled send that had not begun was never sent: the next one gets its id. */
 	mm.nb_back = 0;
 	for (i = 0; i < CREDITS + 2; i++)
 		mm_send(c, &tx[i], "", 0);
@@ -468,7 +472,7 @@ test_cancel(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* Ops of the application pass through; bad requests come back in their turn. */
+/* Ops of the application pass through; invalid requests come back in their turn. */
 static void
 test_beside(void **state)
 {
@@ -496,7 +500,9 @@ test_beside(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* The endpoint has room for one send at a time: connections that wait for it get it in turn. */
+/*
+ * The endpoint has room for one send at a time: connections that wait for the room get it in turn.
+ */
 static void
 test_room_in_turn(void **state)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Leat mode: small messages that are posted one by one in a turn travel together; one that is alone
- * goes at once. The other side takes 64 B in a send: four messages of 8 B.
+ * Leat mode: small messages that are posted one by one in a turn travel together; a single one goes
+ * at once. The other side takes 64 B in a send: four messages of 8 B.
  */
 
 #include <string.h>
@@ -12,7 +12,7 @@
 static struct mm mm;
 static struct leat_msg_conn *conns[2], *c;
 static uint64_t base;
-static uint32_t next_in; /* id of the next message from there */
+static uint32_t next_in; /* id of the next message from the other side */
 static struct leat_msg_req rx[8], tx[16];
 static char in[8][16];
 
@@ -56,7 +56,7 @@ sends(unsigned int first, unsigned int n)
 	}
 }
 
-/* The send with that id has so many messages of 8 B; none: it is not posted. */
+/* Check that the send with that id has so many messages of 8 B; 0: it is not posted. */
 static void
 together(uint32_t id, unsigned int n)
 {
@@ -65,7 +65,7 @@ together(uint32_t id, unsigned int n)
 	assert_int_equal(op == NULL ? 0 : op->size, n == 0 ? 0 : 16 + 8 + (n - 1) * 16);
 }
 
-/* So many messages arrive at once. They bring credit for all that a test sends. */
+/* Let so many messages arrive at once. They bring credit for all sends of a test. */
 static void
 arrive(unsigned int n)
 {
@@ -81,7 +81,7 @@ arrive(unsigned int n)
 	assert_int_equal(leat_msg_process(mm.m, ops, (uint16_t)n), 0);
 }
 
-/* @return requests that leat_msg_poll() has, of at most n */
+/* @return number of requests from leat_msg_poll(), of at most n */
 static uint16_t
 polls(uint16_t n)
 {
@@ -91,7 +91,7 @@ polls(uint16_t n)
 	return leat_msg_poll(mm.m, back, n);
 }
 
-/* The connection has seen a conversation: the next id is 1. */
+/* Make the connection one of questions and answers; the next id is 1. */
 static void
 converse(void)
 {
@@ -104,7 +104,7 @@ converse(void)
 	assert_int_equal(polls(8), 0);
 }
 
-/* What a client posts in its first turn goes when it has nothing to do, in one send. */
+/* Messages that a client posts in its first turn go when it has nothing else to do, in one send. */
 static void
 test_first_turn(void **state)
 {
@@ -131,7 +131,7 @@ test_conversation(void **state)
 	}
 }
 
-/* A second one in the same turn waits, and a third; the first one does not. */
+/* A second and a third message in the same turn wait; the first one does not. */
 static void
 test_more_than_the_answer(void **state)
 {
@@ -142,12 +142,12 @@ test_more_than_the_answer(void **state)
 	sends(1, 3);
 	together(1, 1);
 	together(2, 0);
-	assert_int_equal(polls(8), 1); /* the first one is done */
+	assert_int_equal(polls(8), 1); /* the first message's send is complete */
 	assert_int_equal(polls(8), 2);
 	together(2, 2);
 }
 
-/* The application got three messages: three answers go as soon as they are there. */
+/* The application got three messages: its three answers go as soon as the third is posted. */
 static void
 test_answers(void **state)
 {
@@ -159,7 +159,7 @@ test_answers(void **state)
 	together(1, 0);
 	sends(3, 1);
 	together(1, 3);
-	/* What comes behind them waits for the end of the turn. */
+	/* Messages behind them wait for the end of the turn. */
 	sends(4, 1);
 	together(2, 0);
 	assert_int_equal(polls(8), 3);
@@ -168,7 +168,7 @@ test_answers(void **state)
 	together(2, 1);
 }
 
-/* Two of three are answered: the end of the turn lets them go. */
+/* Two of three messages are answered: the end of the turn sends the answers. */
 static void
 test_fewer_answers(void **state)
 {
@@ -200,7 +200,7 @@ test_one_by_one(void **state)
 	assert_int_equal(polls(8), 3);
 }
 
-/* What fills a send does not wait for more. */
+/* Messages that fill a send do not wait for more. */
 static void
 test_full(void **state)
 {
@@ -208,7 +208,7 @@ test_full(void **state)
 	converse();
 	arrive(1);
 	assert_int_equal(polls(8), 1);
-	sends(1, 6); /* one at once, and five */
+	sends(1, 6); /* one message at once, then five */
 	together(1, 1);
 	together(2, 4);
 	together(3, 0);
@@ -220,7 +220,7 @@ test_full(void **state)
 	assert_int_equal(polls(8), 0);
 }
 
-/* The application always has something to do: what waits goes nevertheless, a bit later. */
+/* The application always has something to do: waiting messages go nevertheless, a bit later. */
 static void
 test_busy(void **state)
 {
@@ -239,7 +239,7 @@ test_busy(void **state)
 	together(2, 1);
 }
 
-/* Likewise if it never takes all that is done. */
+/* The same if the application never takes all completed requests. */
 static void
 test_busy_one_by_one(void **state)
 {
@@ -252,7 +252,7 @@ test_busy_one_by_one(void **state)
 	assert_int_equal(polls(1), 1);
 	sends(1, 1);
 	for (i = 0; i < 200 && mm_posted(0, LEAT_OP_TSEND, MM_TAG(1, MM_THERE, 1)) == NULL; i++) {
-		/* Two that fail at once, so that one is always left. */
+		/* Two requests that fail at once, so that one is always left. */
 		for (k = 0; k < 2; k++) {
 			struct leat_msg_req *req = &tx[2 + (2 * i + k) % 14];
 
@@ -268,7 +268,7 @@ test_busy_one_by_one(void **state)
 		;
 }
 
-/* Before one that is posted with others, or is large, goes what waits. */
+/* Waiting messages go before a message that is large, or is posted with others. */
 static void
 test_order(void **state)
 {
@@ -299,7 +299,7 @@ test_order(void **state)
 	mm.nb_ev[LEAT_MSG_CLOSED] = 0;
 }
 
-/* One that waits can be taken back. */
+/* A waiting message can be cancelled. */
 static void
 test_cancel(void **state)
 {
@@ -316,7 +316,7 @@ test_cancel(void **state)
 	assert_int_equal(tx[3].status, 0);
 }
 
-/* Closing lets out what waits. */
+/* Closing sends waiting messages. */
 static void
 test_close(void **state)
 {
@@ -343,7 +343,7 @@ test_close(void **state)
 	mm.nb_ev[LEAT_MSG_CLOSED] = 0;
 }
 
-/* The connection ends: what waits comes back with its status, once. */
+/* The connection ends: waiting messages come back with its status, once. */
 static void
 test_end(void **state)
 {
@@ -361,7 +361,7 @@ test_end(void **state)
 	assert_int_equal(tx[2].status, -ECONNRESET);
 }
 
-/* Receives for messages that are posted. */
+/* @return the number of posted receives for messages */
 static unsigned int
 heads(void)
 {
@@ -372,7 +372,7 @@ heads(void)
 	return n;
 }
 
-/* A control message of that kind arrives, the idth one. */
+/* Let a control message of that kind arrive, the idth one. */
 static void
 control(uint32_t id, uint8_t kind)
 {
@@ -382,7 +382,10 @@ control(uint32_t id, uint8_t kind)
 	mm_drive(&mm);
 }
 
-/* 256 credits: 64 receives are posted until the other side waits, and never more than 256. */
+/*
+ * 256 credits: 64 receives are posted until the other side waits for credit, and never more than
+ * 256.
+ */
 static void
 test_more_receives(void **state)
 {
@@ -405,7 +408,10 @@ test_more_receives(void **state)
 	mm_close(&mm, &one, 1);
 }
 
-/* The other side has 64 receives: it is asked when they are used up, and when twice as many are. */
+/*
+ * The other side has 64 receives: this side asks for more when they are used up, and again when
+ * twice as many are.
+ */
 static void
 test_asks_for_more(void **state)
 {

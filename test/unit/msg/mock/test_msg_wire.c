@@ -7,7 +7,7 @@
 
 #include "msg_mock.h"
 
-/* 65 B in two pieces, which the other side takes 64 of at a time; it is to be answered. */
+/* 65 B in two pieces, since the other side takes 64 at a time; an answer is asked for. */
 static void
 test_sent(void **state)
 {
@@ -16,7 +16,7 @@ test_sent(void **state)
 	static const uint8_t last[17] = { 1, [7] = 3, [8] = 4, [16] = 'y' };
 	/* end, at id 2 */
 	static const uint8_t end[16] = { 4, [8] = 6, [12] = 2 };
-	/* all before id 1, before id 2 */
+	/* all before id 1, all before id 2 */
 	static const uint8_t answer[2][16] = { { 2, [8] = 5, [12] = 1 }, { 2, [8] = 5, [12] = 2 } };
 	static char x[64];
 	char y = 'y';
@@ -51,7 +51,7 @@ test_sent(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* The same way back; the second one is given up. */
+/* The same fragments arrive; the second message is given up. */
 static void
 test_received(void **state)
 {
@@ -75,7 +75,7 @@ test_received(void **state)
 	mm_recv(c, &rx[0], buf[0], 8);
 	mm_recv(c, &rx[1], buf[1], 8);
 	mm_recv(c, &rx[2], buf[2], 8);
-	/* The end first, and the second fragment before the first one. */
+	/* The end arrives first, and the second fragment before the first one. */
 	mm_arrive(&mm, 0, MM_TAG(3, base, 0), end, sizeof(end));
 	mm_arrive(&mm, 0, MM_TAG(1, base, 1), last, sizeof(last));
 	mm_drive(&mm);
@@ -90,7 +90,7 @@ test_received(void **state)
 	assert_non_null(op);
 	if (op == NULL)
 		return;
-	/* The credit in it is as many receives as are posted by now. */
+	/* The credit in it is the number of receives that are posted by now. */
 	bytes = op->buf;
 	assert_memory_equal(bytes + 4, answer + 4, 12);
 	mm_finish(&mm, op, 0, 16);

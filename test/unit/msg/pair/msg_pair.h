@@ -22,9 +22,9 @@
 struct end {
 	struct leat_ep *ep;
 	struct leat_msg *m;
-	struct leat_msg_conn *accepted; /* the last one */
-	struct leat_msg_conn_conf conf; /* for accepting */
-	const char *reject;		/* accepts none, for that reason */
+	struct leat_msg_conn *accepted; /* the connection accepted last */
+	struct leat_msg_conn_conf conf; /* with which connections are accepted */
+	const char *reject;		/* not NULL: reject every request, with that reason */
 	struct leat_msg_req *back[256];
 	unsigned int nb_back, nb_ev[LEAT_MSG_CLOSED + 1];
 	struct leat_msg_event ev;
@@ -33,14 +33,14 @@ struct end {
 extern struct end a, b;
 extern char addr[LEAT_ADDR_MAX];
 
-/* leat with the ring device; with both devices. */
+/* Start leat with the ring device; with both devices. */
 int pair_start(void **state);
 int pair_start_fault(void **state);
 int pair_stop(void **state);
 
 /*
- * Both ends on the ring device, or on the fault device. Every connection must be closed before the
- * teardown.
+ * Open both ends on the ring device, or on the fault device. Every connection must be closed before
+ * the teardown.
  */
 int pair_setup(void **state);
 int pair_setup_fault(void **state);
@@ -48,14 +48,14 @@ int pair_teardown(void **state);
 
 void end_open(struct end *e, const char *dev, uint16_t conns);
 void end_close(struct end *e);
-/* Messages only. */
+/* Poll for messages only. */
 void end_poll(struct end *e, uint16_t max);
-/* Messages, connections, events. */
+/* Handle messages, connections and events. */
 void end_drive(struct end *e);
 
 #define PAIR_TURNS 1000000
 
-/* Until the condition holds. */
+/* Drive both ends until the condition holds. */
 #define drive_until(cond)                                                                          \
 	do {                                                                                       \
 		unsigned int turns_ = 0;                                                           \
@@ -67,12 +67,12 @@ void end_drive(struct end *e);
 		}                                                                                  \
 	} while (0)
 
-/* Sends it now, alone: the turn ends behind it. */
+/* Send a message now, alone: the turn ends behind it. */
 void send1(struct leat_msg_conn *c, struct leat_msg_req *req, const void *buf, uint64_t size);
 void recv1(struct leat_msg_conn *c, struct leat_msg_req *req, void *buf, uint64_t size);
-/* Connects with conf, which b accepts with as well; up on both sides. */
+/* Connect with conf, with which b accepts as well, and wait until both sides are up. */
 struct leat_msg_conn *connected(const struct leat_msg_conn_conf *conf);
-/* Closes it on both sides. */
+/* Close a connection on both sides. */
 void close_both(struct leat_msg_conn *c);
 
 #endif /* MSG_PAIR_H */

@@ -11,9 +11,9 @@
 
 static uint8_t bytes[BIG];
 static unsigned int nb_allocs;
-static void *last; /* that was given */
+static void *last; /* the buffer that was given last */
 
-/* Exactly as large as it is asked for: a sanitizer sees each byte behind it. */
+/* Allocate exactly as much as is asked for: a sanitizer sees each byte behind it. */
 static void *
 alloc(void *arg, uint64_t len, struct leat_mr **mr)
 {
@@ -45,10 +45,10 @@ again(enum leat_msg_mode mode)
 		assert_int_equal(rx.size, BIG);
 		assert_memory_equal(rx.buf, bytes, sizes[i]);
 		assert_int_equal(nb_allocs, i + 1);
-		/* The field still says the buffer that is gone. */
+		/* The request's field still has the freed buffer. */
 		free(last);
 	}
-	/* A buffer of its own that replaces the one it was given is taken as it is. */
+	/* A buffer of the request's own that replaces the given one is used as it is. */
 	rx.buf = bytes;
 	assert_int_equal(leat_msg_recv(b.accepted, &req, 1), 1);
 	send1(c, &tx, "own", 3);
@@ -56,7 +56,7 @@ again(enum leat_msg_mode mode)
 	assert_ptr_equal(rx.buf, bytes);
 	assert_memory_equal(bytes, "own", 3);
 	assert_int_equal(nb_allocs, i);
-	/* And again: it is not forgotten that this one is its own. */
+	/* And again: the context remembers that this buffer is the request's own. */
 	assert_int_equal(leat_msg_recv(b.accepted, &req, 1), 1);
 	send1(c, &tx, "two", 3);
 	drive_until(b.nb_back == i + 2 && a.nb_back == i + 2);
@@ -79,7 +79,7 @@ test_again_plain(void **state)
 	again(LEAT_MSG_PLAIN);
 }
 
-/* An echo posts the request as a send in between, and gives the buffer back behind it. */
+/* An echo posts the request as a send in between, and the buffer is given back after it. */
 static void
 test_again_echo(void **state)
 {
@@ -105,7 +105,7 @@ test_again_echo(void **state)
 	close_both(c);
 }
 
-/* What was counted stays with the context when the connection is gone. */
+/* Counts of a closed connection stay in the context's. */
 static void
 test_counters(void **state)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * An echo server whose connections share one mempool: a message is received into a buffer of it,
- * goes back out of that buffer, and the buffer is free when the send is back. One client takes all
- * buffers and ends, in each way there is, while small messages of it wait for one: the others must
- * get their answers.
+ * An echo server whose connections share one mempool: a message is received into a buffer of the
+ * pool, sent back from that buffer, and the buffer is freed when the send is complete. One client
+ * takes all buffers and ends, in each possible way, while small messages of it wait for a buffer:
+ * the other clients must get their answers.
  */
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 #define BUF_LEN 8192
 #define LARGE 5000 /* waits for the other side's receive in both modes */
 #define RECVS 32   /* posted on each connection of the server */
-#define CLIENTS 3  /* honest ones */
+#define CLIENTS 3  /* honest clients */
 #define ROUNDS 50
 
 enum how {
@@ -26,8 +26,8 @@ enum how {
 	HOW_LEAVES,  /* it disconnects in order */
 	HOW_CLOSED,  /* the server closes it at once */
 	HOW_DRAINED, /* ... and gives it time, which passes */
-	HOW_CANCEL,  /* it dies, the server's receives were cancelled before */
-	HOW_TWICE,   /* it dies, and the server closes it while that is under way */
+	HOW_CANCEL,  /* it dies; the server's receives were cancelled before */
+	HOW_TWICE,   /* it dies, and the server closes the connection during that */
 	HOW_ALL,
 };
 
@@ -50,7 +50,7 @@ static struct rte_mempool *pool;
 static struct service services[CLIENTS + 1];
 static unsigned int nb_services;
 static struct client clients[CLIENTS];
-static struct end x; /* of the client that ends */
+static struct end x; /* the endpoint of the client that ends */
 static struct leat_msg_req x_tx[BUFS + 8];
 
 static void
@@ -187,7 +187,7 @@ connect_to_server(struct end *e, enum leat_msg_mode mode)
 	return c;
 }
 
-/* Of the server's connection everything has come back. */
+/* @return whether all requests of the server's connection have come back */
 static bool
 all_back(const struct service *s)
 {
@@ -244,8 +244,8 @@ one_ends(const char *dev, enum leat_msg_mode mode, enum how how)
 	s = &services[CLIENTS];
 
 	/*
-	 * It takes all buffers, and receives nothing. Behind that small ones, which wait for a
-	 * buffer.
+	 * The client takes all buffers with messages whose answers it never receives. Small
+	 * messages follow, which wait for a buffer.
 	 */
 	for (i = 0; i < RTE_DIM(x_tx); i++)
 		send1(xc, &x_tx[i], clients[0].out, i < BUFS ? LARGE : i % 2 == 0 ? 8 : 100);
@@ -294,8 +294,9 @@ one_ends(const char *dev, enum leat_msg_mode mode, enum how how)
 static struct leat_msg_req flood_tx[FLOOD][DEPTH], flood_rx[FLOOD][DEPTH];
 
 /*
- * Every client sends as fast as it can, or one message at a time if it is the last; the pool has
- * left so many buffers, and each turn of the server frees what it got. All are served alike.
+ * Every client sends as fast as it can, or one message at a time if it is the last one. The pool
+ * has only that many buffers left, and each turn of the server frees those that it got. All clients
+ * are served alike.
  */
 static void
 in_turn(enum leat_msg_mode mode, unsigned int buffers, uint64_t size)
@@ -325,7 +326,7 @@ in_turn(enum leat_msg_mode mode, unsigned int buffers, uint64_t size)
 		for (i = 0; i < a.nb_back; i++) {
 			req = a.back[i];
 			if (req->conn == c[FLOOD - 1])
-				continue; /* when it is received */
+				continue; /* polled in a later turn */
 			assert_int_equal(leat_msg_send(req->conn, &req, 1), 1);
 		}
 		a.nb_back = 0;

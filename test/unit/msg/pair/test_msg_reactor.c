@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A context below a reactor: a's, driven by turns or blocking; b is driven by hand, beside it or by
- * a thread of its own.
+ * A context below a reactor: a's, driven by turns or blocking. b is driven by the test's loop, or
+ * by a thread of its own.
  */
 
 #include <errno.h>
@@ -19,9 +19,9 @@ static struct {
 	struct leat_reactor *r;
 	struct leat_msg_req *back[256];
 	unsigned int nb_back, nb_ev[LEAT_MSG_CLOSED + 1];
-	int status; /* of the last event */
+	int status; /* status of the last event */
 	unsigned int bursts, op_bursts;
-	int destroyed; /* what leat_msg_destroy() said in a callback */
+	int destroyed; /* result of leat_msg_destroy() in a callback */
 } below;
 
 static void
@@ -75,7 +75,7 @@ begin(enum leat_idle_policy idle, uint32_t events_us)
 	assert_int_equal(leat_msg_reactor_add(a.m, below.r, &conf), 0);
 }
 
-/* Turns of the reactor and of b. */
+/* Turn the reactor and drive b until the condition holds. */
 #define turn_until(cond)                                                                           \
 	do {                                                                                       \
 		unsigned int turns_ = 0;                                                           \
@@ -87,7 +87,7 @@ begin(enum leat_idle_policy idle, uint32_t events_us)
 		}                                                                                  \
 	} while (0)
 
-/* b alone. */
+/* Drive b alone until the condition holds. */
 #define drive_b_until(cond)                                                                        \
 	do {                                                                                       \
 		unsigned int turns_ = 0;                                                           \
@@ -108,7 +108,10 @@ up(void)
 	return c;
 }
 
-/* The reactor's end; b goes on meanwhile. @return what it said */
+/*
+ * Stop the reactor, while b goes on.
+ * @return the result of the last turn
+ */
 static int
 stop(uint64_t us)
 {
@@ -160,14 +163,14 @@ test_callbacks(void **state)
 	assert_in_range(below.bursts, 1, 4);
 	assert_string_equal(in, "abc");
 	assert_int_equal(below.destroyed, -EBUSY);
-	/* Of the application. */
+	/* An op of the application. */
 	op.queue = LEAT_QUEUE_NONE;
 	assert_int_equal(leat_ep_post(a.ep, &ops, 1), 1);
 	assert_int_equal(leat_op_cancel(a.ep, &op), 0);
 	turn_until(below.op_bursts == 1);
-	/* It can't be while connections are open. */
+	/* The context can't be destroyed while connections are open. */
 	assert_int_equal(leat_msg_destroy(a.m), -EBUSY);
-	/* Out, and below it again: the connection stands. */
+	/* Removed from the reactor, and added again: the connection stays up. */
 	assert_int_equal(leat_msg_reactor_remove(a.m), 0);
 	assert_int_equal(leat_msg_reactor_remove(a.m), -ENOENT);
 	assert_int_equal(leat_msg_reactor_add(a.m, below.r, &conf), 0);
@@ -182,7 +185,7 @@ test_callbacks(void **state)
 	finish_b();
 }
 
-/* The connections are closed, and the other side gets what was sent. */
+/* The stop closes the connections, and the other side gets what was sent. */
 static void
 test_stop(void **state)
 {
@@ -208,7 +211,7 @@ test_stop(void **state)
 	for (i = 0; i < 200; i++)
 		assert_int_equal(tx[i].status, 0);
 	teardown_a();
-	/* With the reactor gone. */
+	/* After the reactor was destroyed. */
 	assert_int_equal(leat_msg_destroy(a.m), 0);
 	a.m = NULL;
 	drive_b_until(b.nb_back == 200 && b.nb_ev[LEAT_MSG_ENDED] == 1);
@@ -218,7 +221,7 @@ test_stop(void **state)
 	finish_b();
 }
 
-/* Nothing receives: what was not sent is named. */
+/* The other side receives nothing: unsent messages are named. */
 static void
 test_stop_names_sends(void **state)
 {
@@ -235,7 +238,7 @@ test_stop_names_sends(void **state)
 		send1(c, &tx[i], out, sizeof(out));
 	turn_until(below.nb_back > 0);
 	n = 200 - below.nb_back;
-	/* Long enough for a machine that has more to do than this. */
+	/* Long enough for a machine that is busy with other work. */
 	assert_int_equal(stop(500000), -ETIMEDOUT);
 	snprintf(text, sizeof(text), "%u sends to %s", n, addr);
 	if (strstr(leat_err_msg(), text) == NULL)
@@ -345,8 +348,8 @@ on_talk_event(void *arg, const struct leat_msg_event *ev)
 }
 
 /*
- * The other side's answers wake it, and so do connections' events. It looks for events every
- * second only: waits that nothing but that ends are lost wakes.
+ * The other side's answers wake the reactor, and so do connection events. Otherwise it looks for
+ * events only every second: a wait that only that ends is a lost wake-up.
  */
 static void
 test_blocking(void **state)

@@ -2,7 +2,7 @@
 
 /*
  * A side that asks for leat mode never sends a byte in plain mode: with a peer that does not speak
- * it the connection ends without having been up, and what was posted comes back with the reason.
+ * it, the connection ends without having been up, and posted requests come back with the reason.
  */
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 static struct leat_msg_req tx[NB], rx[NB], brx[NB];
 static uint8_t out[LARGE], in[LARGE], there[LARGE];
 
-/* Sends of all kinds, and receives, posted before it is known what the other side speaks. */
+/* Post sends of all kinds, and receives, before it is known which mode the other side speaks. */
 static void
 post_all(struct leat_msg_conn *c)
 {
@@ -29,7 +29,7 @@ post_all(struct leat_msg_conn *c)
 	}
 }
 
-/* All came back in order, with that status. */
+/* Check that all came back in order, with that status. */
 static void
 all_back(int status)
 {
@@ -90,7 +90,7 @@ plain_listener(bool early_receives)
 	assert_int_equal(leat_msg_conn_mode(c), LEAT_MSG_AUTO);
 	drive_until(a.nb_back == 2 * NB);
 	all_back(-EPROTONOSUPPORT);
-	/* So do those that come later. */
+	/* Requests that are posted later come back so, too. */
 	a.nb_back = 0;
 	post_all(c);
 	drive_until(a.nb_back == 2 * NB);
@@ -121,7 +121,7 @@ test_plain_listener_receives(void **state)
 	plain_listener(true);
 }
 
-/* Closed before the outcome is known, with time to drain: there is nothing that may be drained. */
+/* Closed before the outcome is known, with time to drain: there is nothing to drain. */
 static void
 test_closed_before(void **state)
 {
@@ -143,7 +143,7 @@ test_closed_before(void **state)
 	drive_until(b.nb_ev[LEAT_MSG_CLOSED] == 1);
 }
 
-/* The place of a connection that was refused is used again, by one that is not. */
+/* The slot of a refused connection is used again, by a connection that is not refused. */
 static void
 test_again(void **state)
 {
@@ -170,7 +170,7 @@ test_again(void **state)
 	close_both(c);
 }
 
-/* A connector that leaves the choice open gets plain mode, and all of it arrives. */
+/* A connector that leaves the mode open gets plain mode, and all its messages arrive. */
 static void
 test_auto(void **state)
 {
@@ -195,7 +195,7 @@ test_auto(void **state)
 	close_both(c);
 }
 
-/* A listener that takes nothing but leat mode: a plain connector's messages come back. */
+/* A listener that accepts only leat mode: a plain connector's messages come back. */
 static void
 test_leat_listener(void **state)
 {

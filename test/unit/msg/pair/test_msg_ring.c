@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Messages between two endpoints of the ring device, driven by one thread: life of connections, and both formats. */
+/*
+ * Messages between two endpoints of the ring device, driven by one thread: the life of connections,
+ * and both formats.
+ */
 
 #include <string.h>
 
@@ -12,7 +15,7 @@
 
 static uint8_t big_tx[BIG], big_rx[BIG];
 
-/* Posted while the connection is not even asked for at the other side. */
+/* Requests posted before the other side has even seen the connection's request. */
 static void
 test_before_up(void **state)
 {
@@ -38,7 +41,7 @@ test_before_up(void **state)
 }
 
 /*
- * Sent and closed before the other side has seen that the connection stands: the message is there
+ * Sent and closed before the other side has seen that the connection is up: the message is there
  * when that side receives, after the end.
  */
 static void
@@ -72,7 +75,7 @@ test_sent_and_closed(void **state)
 	drive_until(b.nb_ev[LEAT_MSG_CLOSED] == 1);
 }
 
-/* Nobody listens: what was posted comes back. */
+/* No endpoint listens: posted requests come back. */
 static void
 test_connect_fails(void **state)
 {
@@ -108,7 +111,7 @@ test_close_while_connecting(void **state)
 	assert_int_equal(a.nb_ev[LEAT_MSG_UP] + a.nb_ev[LEAT_MSG_ENDED], 0);
 }
 
-/* Close lets everything out first: more messages than credits, large ones among them. */
+/* Close first sends everything: more messages than credits, large ones among them. */
 static void
 drain(enum leat_msg_mode mode)
 {
@@ -124,7 +127,7 @@ drain(enum leat_msg_mode mode)
 		assert_int_equal(leat_msg_close(c, 10000000), 0);
 	for (i = 0; i < 40; i++)
 		recv1(b.accepted, &rx[i], big_rx, BIG);
-	/* In plain mode a send may be done before the other side has a receive for it. */
+	/* In plain mode a send may complete before the other side has a receive for it. */
 	if (mode == LEAT_MSG_PLAIN) {
 		drive_until(b.nb_back == 40);
 		assert_int_equal(leat_msg_close(c, 10000000), 0);
@@ -158,7 +161,7 @@ test_drain_plain(void **state)
 	drain(LEAT_MSG_PLAIN);
 }
 
-/* Nobody receives: credits bound what is sent, and the drain has an end. */
+/* The other side never receives: credits bound the number of messages, and the drain ends. */
 static void
 test_drain_times_out(void **state)
 {
@@ -219,7 +222,7 @@ test_mempool(void **state)
 	rte_mempool_free(mp);
 }
 
-/* A plain listener, and one that takes nothing but leat. */
+/* A listener in plain mode, and one that accepts only leat mode. */
 static void
 test_modes(void **state)
 {
@@ -241,7 +244,7 @@ test_modes(void **state)
 	drive_until(a.nb_ev[LEAT_MSG_CLOSED] == 1);
 }
 
-/* A connection that the application made itself. */
+/* A connection that the application itself established. */
 static void
 test_open(void **state)
 {
@@ -266,7 +269,9 @@ test_open(void **state)
 	close_both(c);
 }
 
-/* Receives behind the oldest one are cancelled: no message goes to them, and they come back in their turn. */
+/*
+ * Receives behind the oldest one are cancelled: they get no message, and come back in their turn.
+ */
 static void
 cancel_behind(enum leat_msg_mode mode)
 {
@@ -312,8 +317,8 @@ test_cancel_behind_plain(void **state)
 #define CANCEL_TX 4
 
 /*
- * Receives are cancelled at random while messages come, each with its number. Requests come back in the order of posting,
- * once each, and no message is lost or comes twice.
+ * Receives are cancelled at random while messages arrive, each with its number. Requests come back
+ * in the order of posting, once each, and no message is lost or comes twice.
  */
 static void
 cancel_random(enum leat_msg_mode mode)
@@ -332,7 +337,7 @@ cancel_random(enum leat_msg_mode mode)
 			uint64_t *p = out[sent % CANCEL_TX];
 
 			p[0] = p[1] = sent;
-			/* Without a payload, of a word, and of two. */
+			/* Messages without a payload, of a word, and of two. */
 			send1(c, &tx[sent % CANCEL_TX], p, sent % 3 * 8);
 			sent++;
 		}
@@ -349,7 +354,7 @@ cancel_random(enum leat_msg_mode mode)
 				asked[i] = true;
 			}
 		}
-		/* Events, which set all straight, are asked for now and then only. */
+		/* Events, which do all pending work, are asked for only now and then. */
 		end_poll(&b, (uint16_t)(1 + test_random(&random) % 3));
 		end_poll(&a, (uint16_t)(1 + test_random(&random) % 3));
 		if (turns % 64 == 0) {
@@ -394,7 +399,7 @@ test_cancel_random_plain(void **state)
 	cancel_random(LEAT_MSG_PLAIN);
 }
 
-/* Places are used again and again, beside one that stays. */
+/* Slots are used again and again, beside a connection that stays. */
 static void
 test_many(void **state)
 {
@@ -424,7 +429,7 @@ test_many(void **state)
 	close_both(keep);
 }
 
-/* The endpoint is shut down under the connections. */
+/* The endpoint is shut down below the connections. */
 static void
 test_shutdown(void **state)
 {

@@ -27,7 +27,10 @@ fill(unsigned int seed)
 		out[i] = (uint8_t)((i * 31 + seed) % 251);
 }
 
-/* The whole of out, up to size, in pieces that grow; some have 0 bytes. @return their number */
+/*
+ * Split out, up to size, into pieces that grow; some have 0 bytes.
+ * @return their number
+ */
 static uint32_t
 cut(struct iovec *iov, uint64_t size)
 {
@@ -55,7 +58,7 @@ gathered(const struct leat_msg_conn_conf *conf, uint64_t size, int status)
 	memset(in, 0, BIG);
 	tx.iov = iov;
 	tx.nb_iov = cut(iov, size);
-	/* Others stand before and behind it. */
+	/* Other messages are sent before and behind it. */
 	send1(c, &before, "before", 6);
 	assert_int_equal(leat_msg_send(c, &req, 1), 1);
 	send1(c, &after, "after", 5);
@@ -85,7 +88,7 @@ test_iov(void **state)
 	(void)state;
 	for (i = 0; i < RTE_DIM(sizes); i++)
 		gathered(&leat, sizes[i], 0);
-	/* Copied into the slot, or not at all. */
+	/* Copied into the slot, or not copied at all. */
 	gathered(&plain, 0, 0);
 	gathered(&plain, 2032, 0);
 	gathered(&plain, 2033, -EMSGSIZE);
@@ -134,7 +137,7 @@ test_fragments_dropped(void **state)
 	close_both(c);
 }
 
-/* In the middle of a message in fragments, for want of credit: the rest is given up. */
+/* Cancelled between fragments, for lack of credit: the rest is given up. */
 static void
 test_fragments_given_up(void **state)
 {
@@ -145,7 +148,7 @@ test_fragments_given_up(void **state)
 	unsigned int i, sent = 0;
 
 	(void)state;
-	/* Nothing is received: of the credits most are used up. */
+	/* The other side never receives: most credits are used up. */
 	while (a.nb_back == sent && sent < 300) {
 		send1(c, &many[sent++], out, 2000);
 		end_drive(&a);
@@ -153,7 +156,7 @@ test_fragments_given_up(void **state)
 		if (a.nb_back < sent)
 			break;
 	}
-	/* The last one waits for credit; so does this one, behind what was begun of it. */
+	/* The last send waits for credit; so does this one, behind its first fragments. */
 	tx.iov = &iov;
 	tx.nb_iov = 1;
 	tx.deadline = leat_now() + leat_us_to_cycles(2000);
@@ -163,7 +166,7 @@ test_fragments_given_up(void **state)
 	for (i = 2; i < sent; i++)
 		recv1(b.accepted, &rx[i], in, BIG);
 	drive_until(a.nb_back == sent + 1);
-	/* It was faster, or has given up; and then the rest comes as nothing. */
+	/* The message was faster, or was given up; the rest then comes as an empty message. */
 	assert_true(tx.status == 0 || tx.status == -ETIMEDOUT);
 	send1(c, &many[299], "behind", 6);
 	recv1(b.accepted, &rx[sent], in, BIG);
@@ -228,7 +231,7 @@ test_mbuf(void **state)
 	rte_mempool_free(pool);
 }
 
-/* Done when the other side has it, in order; and not before. */
+/* A send completes when the other side has the message, in order, and not before. */
 static void
 delivered(uint64_t size, uint64_t room, int status)
 {
@@ -270,7 +273,7 @@ test_delivered(void **state)
 	delivered(10, 9, -EMSGSIZE);
 	delivered(BIG, BIG, 0);
 	delivered(BIG, BIG - 1, -EMSGSIZE);
-	/* The other side closes without having received it. */
+	/* The other side closes without having received the message. */
 	c = connected(&leat);
 	n = a.nb_back;
 	assert_int_equal(leat_msg_send(c, &req, 1), 1);
@@ -320,7 +323,7 @@ test_many(void **state)
 			assert_memory_equal(bufs[i], out, req.size);
 		}
 	}
-	/* One is closing: the others get it, and the request tells. */
+	/* One connection is closing: the others get the message, and the request says so. */
 	assert_int_equal(leat_msg_close(conns[1], 1000000), 0);
 	assert_int_equal(leat_msg_send_many(conns, 4, &req, parts), 3);
 	for (i = 0; i < 4; i++) {
@@ -386,7 +389,7 @@ test_shutdown(void **state)
 	recv1(b.accepted, &back[1], in, BIG);
 	drive_until(b.nb_back == 102);
 	assert_int_equal(back[1].status, -ENODATA);
-	/* The other way goes on. */
+	/* The other direction goes on. */
 	recv1(c, &late, buf, 8);
 	send1(b.accepted, &tx[0], "answer", 6);
 	drive_until(a.nb_back == 101 && b.nb_back == 103);
@@ -400,7 +403,7 @@ test_shutdown(void **state)
 	close_both(c);
 }
 
-/* Small messages on the short way, and the end right behind them. */
+/* Small messages on the fast path, and the end right behind them. */
 static void
 test_shutdown_small(void **state)
 {

@@ -28,7 +28,7 @@ asker(void *arg)
 	return NULL;
 }
 
-/* Asks while both contexts are driven. */
+/* Ask while both contexts are driven. */
 static const char *
 ask(const char *cmd)
 {
@@ -53,7 +53,7 @@ expect(const char *answer, const char *key, const char *value)
 		fail_msg("%s is not %s in %s", key, value, answer);
 }
 
-/* The number of an end's context. */
+/* @return the number of an end's context */
 static unsigned int
 id_of(const struct end *e)
 {
@@ -109,7 +109,7 @@ test_counters(void **state)
 	answer = ask(cmd);
 	expect(strstr(answer, "\"peer\""), "recv_bytes", "4");
 	assert_null(telemetry_find(answer, "held", "0"));
-	/* Places from one on: there is none. */
+	/* Slots from 1 on: there is none. */
 	snprintf(cmd, sizeof(cmd), "/leat/msg,%u,1", id_of(&a));
 	assert_null(strstr(ask(cmd), "\"peer\""));
 	assert_int_equal(leat_msg_cancel(&rx[1]), 0);
@@ -132,7 +132,7 @@ test_bad_questions(void **state)
 		assert_null(strstr(ask(cmds[i]), "\"conns\""));
 }
 
-/* One that is not driven is not waited for without end. */
+/* A context that is not driven is not waited for without end. */
 static void
 test_not_driven(void **state)
 {
@@ -144,12 +144,12 @@ test_not_driven(void **state)
 	answer = telemetry_ask(sock, cmd);
 	expect(answer, "driven", "\"no\"");
 	assert_null(strstr(answer, "\"conns\""));
-	/* And it may be asked again. */
+	/* It may be asked again. */
 	expect(ask(cmd), "driven", "\"yes\"");
 }
 
 static bool over;
-static unsigned int first; /* context that is asked for, and some of those behind it */
+static unsigned int first; /* the context that is asked for; some behind it are asked for, too */
 
 static void *
 ask_on(void *arg)
@@ -167,7 +167,7 @@ ask_on(void *arg)
 	return NULL;
 }
 
-/* Contexts come and go, destroyed with a question open, too. */
+/* Contexts come and go, and are also destroyed with a question open. */
 static void
 test_while_changing(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What a connection tells of its end, of its peer and of its format. */
+/* The texts of a connection about its end, its peer and its format. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -69,7 +69,9 @@ test_closed_by(void **state)
 	assert_string_equal(a.ev.text, text);
 }
 
-/* Ended below the connection: a text of the fabric, which has the peer's name or gets it. */
+/*
+ * The end comes from below the connection: a text of fabric, which has the peer's name or gets it.
+ */
 static void
 test_disconnected(void **state)
 {
@@ -111,7 +113,7 @@ test_leat_or_nothing(void **state)
 	assert_int_equal(a.nb_ev[LEAT_MSG_UP], 0);
 	close_end(c, &a);
 	close_end(b.accepted, &b);
-	/* Nor when it listens, or takes a peer that is there. */
+	/* The same when the side listens, or takes a peer that is connected. */
 	a.nb_ev[LEAT_MSG_ENDED] = 0;
 	b.accepted = NULL;
 	b.conf.mode = LEAT_MSG_LEAT;
@@ -143,7 +145,7 @@ test_auto(void **state)
 		assert_int_equal(times(logged, addr), i + 1);
 		close_both(c);
 	}
-	/* Both speak it: nothing to be said. */
+	/* Both speak leat mode: nothing is logged. */
 	b.conf.mode = LEAT_MSG_AUTO;
 	c = connected(NULL);
 	close_both(c);
@@ -153,7 +155,7 @@ test_auto(void **state)
 	free(logged);
 }
 
-/* A request with a hello that says no: it can only be an answer. */
+/* A request with a hello that rejects: that can only be an answer. */
 static void
 test_request_says_rejected(void **state)
 {
@@ -174,7 +176,7 @@ test_request_says_rejected(void **state)
 	close_end(c, &a);
 }
 
-/* The reason of a rejection is seen over there; control characters are not. */
+/* The reason of a rejection is printed at the connector, without control characters. */
 static void
 test_rejected(void **state)
 {
@@ -200,7 +202,7 @@ test_rejected(void **state)
 		assert_int_equal(a.nb_ev[LEAT_MSG_UP], 0);
 		close_end(c, &a);
 	}
-	/* Its id is free again, and the next one is welcome. */
+	/* The rejected id is free again, and the next request is accepted. */
 	b.reject = NULL;
 	for (i = 0; i < MAX_CONNS + 2; i++) {
 		c = connected(NULL);

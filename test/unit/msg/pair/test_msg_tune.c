@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Settings of a context: of a file, and for connections that begin after a change. */
+/* Settings of a context: from a file, and for connections that begin after a change. */
 
 #include "msg_pair.h"
 #include "msg_pvt.h"
@@ -44,7 +44,9 @@ test_file(void **state)
 	assert_int_equal(a.m->set.credits, 4);
 	close_both(connected(NULL));
 	assert_int_equal(pair_teardown(NULL), 0);
-	/* More than fits: the connection works, and sends as few as there are buffers for. */
+	/*
+	 * More than fits: the connection works, and has as many credits as there are buffers for.
+	 */
 	tune_file_end();
 	tune_file_begin("msg.credits = 256\n");
 	assert_int_equal(pair_setup(NULL), 0);
@@ -62,7 +64,7 @@ test_next(void **state)
 	uint64_t eager;
 
 	(void)state;
-	/* What is open stays as it is. */
+	/* Open connections stay as they are. */
 	assert_int_equal(set(&a, "eager_max", "100"), 0);
 	assert_int_equal(set(&a, "credits", "5"), 0);
 	assert_int_equal(a.m->set.credits, 4);
@@ -88,7 +90,7 @@ test_next(void **state)
 	assert_int_equal(rep.sent, 3);
 	close_both(c);
 
-	/* Up to what there are buffers for. */
+	/* Limited by the size of the buffers. */
 	assert_int_equal(set(&a, "eager_max", "65536"), 0);
 	assert_int_equal(a.m->set.eager_max, a.m->eager_max);
 	assert_int_equal(set(&a, "credits", "256"), 0);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Ids and cursors far from where they begin. Ids have 32 bits and wrap after minutes at full rate;
- * and of two cursors one may stand still while the other goes on for ever: then their distance
+ * Ids and cursors far from their first values. Ids have 32 bits and wrap after minutes at full
+ * rate. One of two cursors may stand still while the other goes on for ever: then their distance
  * passes 2^31, where it turns negative, and 2^32.
  *
- *     with the argument "long": 2^31 messages are sent indeed, which takes minutes
+ *     with the argument "long": 2^31 messages are really sent, which takes minutes
  */
 
 #include <string.h>
@@ -17,11 +17,11 @@
 #define HALF (UINT32_C(1) << 31)
 
 static uint8_t out[LARGE], in[LARGE];
-static bool sends_all; /* "long" */
+static bool sends_all; /* set by the argument "long" */
 
 /*
- * One direction, from the one to the other: as if n messages had gone that way, small ones or none.
- * Nothing is under way.
+ * Move the state of one direction as if n messages, small or empty, had gone that way. None may be
+ * in flight.
  */
 static void
 pass(struct leat_msg_conn *from, struct leat_msg_conn *to, uint32_t n)
@@ -29,7 +29,7 @@ pass(struct leat_msg_conn *from, struct leat_msg_conn *to, uint32_t n)
 	const uint64_t ids = to->mode == LEAT_MSG_LEAT ? 0xffff : 0xffffffff; /* in tags */
 	uint32_t i;
 
-	/* In whole laps of the slots: what is posted in them stays where it is. */
+	/* Whole laps of the slots: posted receives stay in their slots. */
 	assert_int_equal(n & to->mask, 0);
 	assert_int_equal(from->tx_done, from->tx_next);
 	assert_int_equal(to->rx_done, to->rx_bind);
@@ -53,7 +53,7 @@ pass(struct leat_msg_conn *from, struct leat_msg_conn *to, uint32_t n)
 	}
 }
 
-/* One message from x to y, and nothing else. */
+/* Send one message from x to y, and wait until it is received. */
 static void
 one(struct end *x, struct leat_msg_conn *cx, struct end *y, struct leat_msg_conn *cy, uint64_t size)
 {
@@ -73,7 +73,7 @@ one(struct end *x, struct leat_msg_conn *cx, struct end *y, struct leat_msg_conn
 	assert_memory_equal(in, out, size);
 }
 
-/* Until both have told each other all. */
+/* Drive until neither side has a control message left to send. */
 static void
 settle(struct leat_msg_conn *ca, struct leat_msg_conn *cb)
 {
@@ -88,8 +88,8 @@ settle(struct leat_msg_conn *ca, struct leat_msg_conn *cb)
 }
 
 /*
- * A large one; n small ones in each direction, of which laps are skipped; k more that are sent; and
- * large ones again, in both directions.
+ * Exchange a large message; n small ones in each direction, of which whole laps are skipped; k more
+ * that are sent; and large ones again, in both directions.
  */
 static void
 far_apart(enum leat_msg_mode mode, uint32_t first_id, uint32_t laps, unsigned int k)
@@ -149,7 +149,7 @@ test_large_after_small_plain(void **state)
 	all_distances(LEAT_MSG_PLAIN, (uint32_t)-10);
 }
 
-/* A connection that never sent a large one, and only one side sends. */
+/* A connection that never sent a large message, and on which only one side sends. */
 static void
 test_first_large_is_late(void **state)
 {
@@ -169,7 +169,7 @@ test_first_large_is_late(void **state)
 	}
 }
 
-/* One that is done when it was received, and not before. */
+/* A send that completes when it was received, and not before. */
 static void
 delivered(struct leat_msg_conn *c)
 {
@@ -191,7 +191,7 @@ delivered(struct leat_msg_conn *c)
 	settle(c, b.accepted);
 }
 
-/* Many messages that ask for no answer, before the first one that does, and between two. */
+/* Many messages that ask for no answer, before the first one that does, and between two such. */
 static void
 test_answer_is_late(void **state)
 {
@@ -215,7 +215,7 @@ test_answer_is_late(void **state)
 	}
 }
 
-/* Large ones wait for their grant while small ones behind them are through, across each wrap. */
+/* Large messages wait for their grant while small ones behind them complete, across each wrap. */
 static void
 mixed(enum leat_msg_mode mode, uint32_t first_id)
 {
@@ -277,7 +277,7 @@ test_mixed_plain(void **state)
 	}
 }
 
-/* What the skipping above stands for. */
+/* The messages that the tests above skip. */
 static void
 test_all_are_sent(void **state)
 {
@@ -308,8 +308,8 @@ test_all_are_sent(void **state)
 }
 
 /*
- * Those that skip laps change what the device has: ring keeps the ops themselves, fault makes its
- * own of them.
+ * Tests that skip laps change ops that the device has: ring keeps the ops themselves, fault makes
+ * its own of them.
  */
 #define RING(f) cmocka_unit_test_setup_teardown(f, pair_setup, pair_teardown)
 #define BOTH(f)                                                                                    \

@@ -3,8 +3,8 @@
 #define MSG_TASK_H
 
 /*
- * A reactor with tasks, run by the test's thread until the test's first task has returned. Nets of
- * both sides are below it.
+ * A reactor with tasks, run by the test's thread until the test's first task has returned. The nets
+ * of both sides are below that reactor.
  */
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 #include "leat_cmocka.h"
 
-/* Of a stop; nothing here takes so long. */
+/* Time for a stop; no test takes so long. */
 #define STOP_US 5000000
 #define TIMEOUT_US 5000000
 
@@ -27,32 +27,33 @@ struct msg_task_run {
 	struct leat_reactor *r;
 	enum leat_idle_policy idle;
 	uint64_t stop_us; /* 0: STOP_US */
-	int stopped;	  /* what leat_reactor_run() is to return */
+	int stopped;	  /* result that leat_reactor_run() must have */
 };
 
 extern struct msg_task_run task_run;
 
 /*
- * Runs the tests over the ring device, then over a fault device on it: completions in any order,
- * late, and posts that are refused. @return number of tests that failed
+ * Run the tests over the ring device, then over a fault device on it: completions in any order,
+ * late, and posts that are refused.
+ * @return number of tests that failed
  */
 int msg_task_groups(const char *name, const struct CMUnitTest *tests, size_t n);
 
-/* Runs fn(arg) as a task; it must return 0. */
+/* Run fn(arg) as a task; it must return 0. */
 void msg_task_run(leat_task_fn fn, void *arg);
 
-/* Two nets and a connection between them, of tasks of one reactor. */
+/* Two nets of tasks of one reactor, and a connection between them. */
 struct msg_task_pair {
 	struct leat_msg_net *client, *server;
 	struct leat_msg_conn *c, *s;
 	char addr[LEAT_ADDR_MAX];
 };
 
-/* Nets only; the server listens. NULL: defaults */
+/* Open the nets only; the server listens. NULL: defaults. */
 void pair_open(struct msg_task_pair *p, const struct leat_msg_net_conf *conf);
-/* Dials and accepts. */
+/* Dial and accept. */
 void pair_connect(struct msg_task_pair *p);
-/* Closes what is open of both. */
+/* Close what is open of both nets. */
 void pair_close(struct msg_task_pair *p);
 
 #endif /* MSG_TASK_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The waiting forms: what each does, which task gets what, and what a cancel does. */
+/* The waiting calls: what each does, which task gets which message, and what a cancel does. */
 
 #include <malloc.h>
 #include <stdlib.h>
@@ -84,7 +84,7 @@ receive(void *arg)
 	return 0;
 }
 
-/* As on a device that reaches registered memory only: an op without a region fails. */
+/* Play a device that reaches registered memory only: an op without a region fails. */
 static void
 need_regions(struct leat_msg_net *net)
 {
@@ -113,7 +113,7 @@ regions(void *arg)
 	pair_connect(&p);
 	for (i = 0; i < sizeof(out); i++)
 		out[i] = (uint8_t)(i * 3 + i / 253);
-	/* Found by itself, then in a region that was told. */
+	/* The region is looked up, then it was given. */
 	for (i = 0; i < 4; i++) {
 		struct receiver r = { .c = p.s, .buf = in, .size = sizeof(in) };
 		struct leat_task *task;
@@ -131,7 +131,7 @@ regions(void *arg)
 			assert_int_equal(leat_msg_net_register(p.server, in, sizeof(in)), 0);
 		}
 	}
-	/* Called back before it had a message. */
+	/* Cancelled before a message came. */
 	assert_int_equal(leat_task_within(1000, leat_msg_task_recv(p.c, &i, sizeof(i))),
 			 -ETIMEDOUT);
 	pair_close(&p);
@@ -212,7 +212,7 @@ bursts(void *arg)
 		assert_null(rx[i].user);
 		assert_null(tx[i].user);
 	}
-	/* Called back: all of them, and what comes later meets the next receive. */
+	/* Cancelled: all of them come back, and the next message goes to the next receive. */
 	assert_int_equal(leat_msg_recv(p.s, rxs, 2), 2);
 	assert_int_equal(leat_task_within(1000, leat_msg_task_wait_all(p.s, rxs, 2)), -ETIMEDOUT);
 	assert_int_equal(rx[0].status, -ECANCELED);
@@ -253,7 +253,7 @@ late(void *arg)
 	assert_int_equal(leat_msg_task_recv(p.c, b, sizeof(b)), 6);
 	assert_string_equal(a, "untouched");
 	assert_string_equal(b, "later");
-	/* At any moment: each is received once, in its order. */
+	/* Cancelled at any moment: each message is received once, in order. */
 	for (i = 0; i < 2000; i++) {
 		unsigned int got = UINT_MAX, us = i % 40;
 		int ret;
@@ -288,12 +288,12 @@ stalled(void *arg)
 	(void)arg;
 	pair_open(&p, &conf);
 	pair_connect(&p);
-	/* Nothing receives: in the end they wait for credit. */
+	/* The other side receives nothing: in the end the sends wait for credit. */
 	do
 		ret = leat_task_within(2000, leat_msg_task_send(p.c, &n, sizeof(n)));
 	while (ret == 0 && ++n < 1000);
 	assert_int_equal(ret, -ETIMEDOUT);
-	/* It was not sent, and those before it were. */
+	/* The cancelled message was not sent, and those before it were. */
 	while (got < n) {
 		unsigned int id;
 
@@ -316,7 +316,7 @@ test_cancelled_send(void **state)
 
 /* ---- connections ---- */
 
-/* Until so many connections of a net are open, with those that no task has. */
+/* Wait until a net has so many connections open, including those that no task has. */
 static void
 until_conns(struct leat_msg_net *net, unsigned int n)
 {
@@ -339,7 +339,7 @@ dials(void *arg)
 	pair_open(&p, &conf);
 	assert_int_equal(leat_msg_task_dial(p.client, "nonsense", 0, &c), -EINVAL);
 	assert_null(c);
-	/* One waits for accept; the next is rejected. */
+	/* One connection waits for accept; the next is rejected. */
 	assert_int_equal(leat_msg_task_dial(p.client, p.addr, TIMEOUT_US, &p.c), 0);
 	assert_int_equal(leat_msg_task_dial(p.client, p.addr, TIMEOUT_US, &c), -ECONNREFUSED);
 	assert_non_null(strstr(leat_err_msg(), p.addr));
@@ -351,12 +351,12 @@ dials(void *arg)
 	assert_non_null(c);
 	assert_int_equal(leat_msg_task_dial(p.client, p.addr, TIMEOUT_US, &more), -ENOSPC);
 	assert_null(more);
-	/* Closed before it was accepted: there is nothing to be accepted. */
+	/* Closed before it was accepted: accept gets nothing. */
 	assert_int_equal(leat_msg_task_close(c, TIMEOUT_US), 0);
 	until_conns(p.server, 1);
 	assert_int_equal(leat_task_within(3000, leat_msg_task_accept(p.server, &more)), -ETIMEDOUT);
 	assert_null(more);
-	/* The attempt is given up, and its place is free again. */
+	/* The attempt is cancelled, and its slot is free again. */
 	leat_msg_task_unlisten(p.server);
 	assert_int_equal(leat_task_within(0, leat_msg_task_dial(p.client, p.addr, 0, &c)),
 			 -ETIMEDOUT);
@@ -381,7 +381,10 @@ late_dials(void *arg)
 
 	(void)arg;
 	pair_open(&p, NULL);
-	/* At any moment: what came stands, what did not leaves nothing. */
+	/*
+	 * Cancelled at any moment: an accepted connection stays, a cancelled one leaves nothing
+	 * behind.
+	 */
 	for (i = 0; i < 300; i++) {
 		int ret = leat_task_within(i, leat_msg_task_dial(p.client, p.addr, 0, &c));
 
@@ -393,7 +396,7 @@ late_dials(void *arg)
 		assert_int_equal(ret == 0, c != NULL);
 		if (ret == 0) {
 			ret = leat_msg_task_close(c, 0);
-			/* What the library itself sends may be on its way. */
+			/* Messages of the library itself may be in flight. */
 			assert_true(ret == 0 || ret == -ETIMEDOUT);
 			came++;
 		}
@@ -452,7 +455,7 @@ listeners(void *arg)
 	assert_null(a[1].c);
 	p.s = a[0].c;
 	assert_int_equal(leat_msg_task_accept(p.server, &a[1].c), -ESHUTDOWN);
-	/* What was accepted goes on; what comes is rejected. */
+	/* Accepted connections go on; new requests are rejected. */
 	assert_int_equal(leat_msg_task_send(p.c, "x", 1), 0);
 	assert_int_equal(leat_msg_task_dial(p.client, p.addr, TIMEOUT_US, &a[1].c), -ECONNREFUSED);
 	assert_non_null(strstr(leat_err_msg(), "does not listen"));
@@ -470,7 +473,7 @@ test_listen(void **state)
 	msg_task_run(listeners, NULL);
 }
 
-/* The other side sends and closes: what it sent is received, then each call says why. */
+/* The other side sends and closes: its messages are received, then each call returns the reason. */
 static int
 other_side_closes(void *arg)
 {
@@ -494,7 +497,7 @@ other_side_closes(void *arg)
 	assert_non_null(strstr(leat_err_msg(), "closed by"));
 	assert_int_equal(leat_msg_task_close(p.c, TIMEOUT_US), 0);
 	p.c = NULL;
-	/* Before it was accepted, behind a message that has arrived. */
+	/* Closed before it was accepted, behind a message that has arrived. */
 	assert_int_equal(leat_msg_task_dial(p.client, p.addr, TIMEOUT_US, &p.c), 0);
 	assert_int_equal(leat_msg_task_send(p.c, "333", 3), 0);
 	do {
@@ -517,7 +520,7 @@ test_other_side_closes(void **state)
 	msg_task_run(other_side_closes, NULL);
 }
 
-/* Closed under tasks that wait. */
+/* Closed while tasks wait. */
 static int
 closed_here(void *arg)
 {
@@ -539,7 +542,7 @@ closed_here(void *arg)
 	assert_int_equal(leat_scope_wait(&s), 0);
 	assert_int_equal(r[0].ret, -ESHUTDOWN);
 	assert_int_equal(r[1].ret, -ESHUTDOWN);
-	/* With the connection open. */
+	/* A net is closed with the connection open. */
 	assert_int_equal(leat_msg_net_close(p.server, TIMEOUT_US), 0);
 	return 0;
 }

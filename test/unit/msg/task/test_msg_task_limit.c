@@ -20,7 +20,7 @@ fill(uint8_t seed)
 	return seed;
 }
 
-/* Payloads of this side stay here, though they are granted. */
+/* Hold back the payloads of this side, though they are granted. */
 static void
 hold(struct leat_msg_conn *c)
 {
@@ -34,7 +34,7 @@ go_on(struct leat_msg_conn *c)
 	msg_work(c);
 }
 
-/* A task with one call. */
+/* A task that makes one call. */
 struct call {
 	struct leat_msg_conn *c;
 	void *buf;
@@ -71,7 +71,7 @@ join(struct leat_task *task, const struct call *k, int ret)
 	assert_int_equal(k->ret, ret);
 }
 
-/* Messages of all sizes pass in both directions. */
+/* Check that messages of all sizes pass in both directions. */
 static void
 works(struct msg_task_pair *p)
 {
@@ -93,7 +93,7 @@ works(struct msg_task_pair *p)
 	assert_int_equal(leat_msg_task_recv(p->s, in, 8), 6);
 }
 
-/* A receive of which the head came, and the payload does not. */
+/* A receive whose head has arrived, and whose payload does not come. */
 static int
 recv_begun(void *arg)
 {
@@ -110,7 +110,7 @@ recv_begun(void *arg)
 	memset(in, 0x55, BIG);
 	assert_int_equal(leat_task_within(LIMIT_US, leat_msg_task_recv(p.s, in, BIG)), -ETIMEDOUT);
 	assert_null(p.s->recvq.head);
-	/* The sender learns it, and nothing is written to the buffer from here on. */
+	/* The sender is told, and nothing is written to the buffer from here on. */
 	assert_int_equal(leat_task_join(sender, NULL), 0);
 	assert_int_equal(k.ret, -ETIMEDOUT);
 	go_on(p.c);
@@ -126,13 +126,13 @@ recv_begun(void *arg)
 	assert_int_equal(leat_task_within(LIMIT_US, leat_msg_task_send(p.c, "behind", 7)), 0);
 	assert_int_equal(leat_task_within(LIMIT_US, leat_msg_task_recv(p.s, more, 8)), 7);
 	assert_string_equal((char *)more, "behind");
-	/* One that waits for the next message, and is cancelled. */
+	/* A receive that waits for the next message, and is cancelled. */
 	behind = (struct call){ .c = p.s, .buf = more, .len = 8 };
 	second = start(&behind);
 	assert_int_equal(leat_task_yield(), 0);
 	assert_int_equal(leat_task_cancel(second), 0);
 	join(second, &behind, -ECANCELED);
-	/* The first one gets its message nevertheless. */
+	/* The first receive gets its message nevertheless. */
 	go_on(p.c);
 	join(first, &small, BIG);
 	assert_memory_equal(in, out, BIG);
@@ -149,7 +149,7 @@ test_recv(void **state)
 	msg_task_run(recv_begun, NULL);
 }
 
-/* A large send without a receive over there, and a small one behind it. */
+/* A large send without a receive at the other side, and a small send behind it. */
 static int
 send_begun(void *arg)
 {
@@ -162,10 +162,10 @@ send_begun(void *arg)
 	pair_connect(&p);
 	assert_int_equal(leat_task_within(LIMIT_US, leat_msg_task_send(p.c, out, BIG)), -ETIMEDOUT);
 	assert_null(p.c->sendq.head);
-	/* Its receive learns it. */
+	/* The receive of that message gets the error. */
 	assert_int_equal(leat_msg_task_recv(p.s, in, BIG), -ETIMEDOUT);
 	works(&p);
-	/* The small one is sent, though the large one does not end. */
+	/* The small message is sent, though the large one does not end. */
 	large = (struct call){ .c = p.c, .buf = out, .len = BIG, .send = true };
 	task = start(&large);
 	assert_int_equal(leat_task_yield(), 0);
@@ -187,7 +187,10 @@ test_send(void **state)
 	msg_task_run(send_begun, NULL);
 }
 
-/* At any moment of large messages: each is whole, or both sides know that it is not. */
+/*
+ * Cancelled at any moment of large messages: each message is whole, or both sides know that it is
+ * not.
+ */
 static int
 any_moment(void *arg)
 {
@@ -212,7 +215,9 @@ any_moment(void *arg)
 		} else {
 			assert_int_equal(ret, -ETIMEDOUT);
 			cut++;
-			/* It had not begun, and is for the next receive; or it is dropped. */
+			/*
+			 * The message had not begun, and is for the next receive; or it is dropped.
+			 */
 			ret = leat_task_cancel(task);
 			assert_true(ret == 0 || ret == -ESRCH);
 			ret = -ETIMEDOUT;
@@ -235,7 +240,7 @@ test_any_moment(void **state)
 	msg_task_run(any_moment, NULL);
 }
 
-/* Plain mode: one that has no message is called back, and the connection goes on. */
+/* Plain mode: a receive without a message is cancelled, and the connection goes on. */
 static int
 plain(void *arg)
 {
@@ -276,7 +281,7 @@ silent(void *arg)
 	pair_connect(&p);
 	while (p.s->tx_out > 0)
 		assert_int_equal(leat_task_yield(), 0);
-	/* As if its control messages did not leave it. */
+	/* As if its control messages could not be sent. */
 	p.s->ctrl_tx->flags |= MSG_OP_OUT;
 	assert_int_equal(leat_msg_task_recv(p.c, in, BIG), -ETIMEDOUT);
 	assert_non_null(strstr(leat_err_msg(), "nothing came from it"));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The waiting forms when the reactor stops: in each state, and what may still be said. */
+/* The waiting calls when the reactor stops: in each state, and what may still be sent. */
 
 #include "msg_net.h"
 #include "msg_task.h"
@@ -11,7 +11,7 @@ enum state { DIAL, ACCEPT, SEND, RECV, CLOSE, STATES };
 
 static struct {
 	struct msg_task_pair p;
-	struct leat_msg_conn *stalled; /* its other side receives nothing */
+	struct leat_msg_conn *stalled; /* a connection whose other side receives nothing */
 	struct leat_msg_req reqs[200];
 	unsigned int begun;
 	int ret[STATES];
@@ -60,7 +60,7 @@ in_recv(void *arg)
 	(void)arg;
 	stop.begun++;
 	stop.ret[RECV] = leat_msg_task_recv(stop.p.c, in, sizeof(in));
-	/* The connection is still there, or the stop has closed it: both are no harm. */
+	/* The connection is still there, or the stop has closed it: both are fine. */
 	(void)leat_msg_task_send(stop.p.c, in, 1);
 	(void)leat_msg_task_close(stop.p.c, 0);
 	(void)leat_msg_task_close(stop.p.c, 0);
@@ -122,7 +122,7 @@ test_each_state(void **state)
 		assert_int_equal(stop.reqs[i].state, 0);
 }
 
-/* ---- goodbye ---- */
+/* ---- messages sent during the stop ---- */
 
 static struct {
 	struct msg_task_pair p;
@@ -138,7 +138,7 @@ say_goodbye(void *arg)
 	(void)arg;
 	assert_int_equal(leat_msg_task_recv(bye.p.c, in, sizeof(in)), -ECANCELED);
 	bye.said = leat_task_masked(leat_msg_task_send(bye.p.c, "goodbye", 8));
-	/* Nothing new begins, masked or not. */
+	/* Nothing new begins, in masked tasks or others. */
 	bye.net = leat_msg_net_open(NULL) == NULL ? -rte_errno : 0;
 	return 0;
 }
@@ -174,7 +174,10 @@ test_goodbye(void **state)
 	assert_int_equal(bye.net, -ECANCELED);
 }
 
-/* A task that waits for the other side for ever: its connection is closed after a quarter. */
+/*
+ * A task that waits for the other side for ever: its connection is closed after a quarter of the
+ * time.
+ */
 static int
 wait_for_ever(void *arg)
 {
@@ -224,7 +227,7 @@ net_stops(void *arg)
 	pair_open(&bye.p, NULL);
 	assert_non_null(leat_msg_net_open(NULL));
 	pair_connect(&bye.p);
-	/* More than there is credit for, so that it waits. */
+	/* More sends than there is credit for, so that some wait. */
 	for (i = 0; i < RTE_DIM(reqs); i++) {
 		struct leat_msg_req *req = &reqs[i];
 
@@ -245,7 +248,7 @@ test_net_stops(void **state)
 	assert_int_equal(bye.net, -ECANCELED);
 }
 
-/* ---- dead ---- */
+/* ---- the peer is dead ---- */
 
 static int
 receive(void *arg)
@@ -257,7 +260,7 @@ receive(void *arg)
 	return 0;
 }
 
-/* The other side's endpoint is gone without a word to its context. */
+/* The other side's endpoint is aborted without its context. */
 static int
 dies(void *arg)
 {
