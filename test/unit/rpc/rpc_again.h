@@ -10,15 +10,15 @@
 #include "rpc_pvt.h"
 
 #define US UINT64_C(1000)
-#define MIN_US 1000 /* shortest and longest pause */
+#define MIN_US 1000 /* shortest and longest pause before an attempt */
 #define MAX_US 50000
-#define SLOTS 32 /* of a session, if nothing else is said */
+#define SLOTS 32 /* slots of a session, unless a test sets another number */
 #define MANY 64
 
 extern volatile uint64_t now;
 extern const char *device;
 extern struct leat_rpc_req reqs[MANY];
-extern uint8_t in[MANY][16]; /* their responses */
+extern uint8_t in[MANY][16]; /* responses of the requests */
 
 int again_setup(void **state);
 int again_setup_fault(void **state);
@@ -27,7 +27,7 @@ int again_setup_lossy(void **state);
 int again_setup_slow(void **state);
 int again_teardown(void **state);
 
-/* As drive_until(); time passes, and b may have died. */
+/* As drive_until(), while time passes; b may have died. */
 #define pass_until(cond)                                                                           \
 	do {                                                                                       \
 		struct patience wait_ = { 0 };                                                     \
@@ -41,25 +41,25 @@ int again_teardown(void **state);
 		}                                                                                  \
 	} while (0)
 
-/* Up on both sides, with a.conf, which says that it connects again. */
+/* Connect with a.conf, which makes the session connect again, and wait until both sides are up. */
 struct leat_rpc_session *up(void);
-/* Closed, and nothing is left of it. */
+/* Close the session and both ends; check that nothing is left. */
 void close_all(struct leat_rpc_session *s);
 
-/* The endpoint of a was shut down, and there is another one. */
+/* Replace the endpoint of a, which was shut down. */
 void a_renew(void);
-/* The endpoint of b ends, as that of a process that ended. */
+/* Abort the endpoint of b, as the end of its process does. */
 void b_dies(void);
-/* Another one at its address. */
+/* Open another endpoint at the address of b. */
 void b_returns(void);
-/* The session ends by a packet of b that can't be. */
+/* End the session by an impossible packet of b. */
 void b_breaks(void);
 
-/* Posts reqs[from] and so on, each with "request". */
+/* Post reqs[from] and so on, each with the bytes "request". */
 void post_n(struct leat_rpc_session *s, unsigned int from, unsigned int n, uint8_t type);
-/* They are back, with that status. */
+/* Check that these requests are back, with that status. */
 void expect(unsigned int from, unsigned int n, int status, uint8_t refused);
-/* All that b has deferred, each with 16 such bytes. */
+/* Answer all requests that b has deferred, each with 16 such bytes. */
 void answer_all(uint8_t byte);
 
 #endif /* RPC_AGAIN_H */

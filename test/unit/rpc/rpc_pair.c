@@ -105,7 +105,7 @@ count(struct leat_rpc_incoming *call, void *arg)
 	return 0;
 }
 
-/* ---- ends ---- */
+/* ---- both ends ---- */
 
 void
 end_open(struct end *e, const char *dev, const struct leat_rpc_conf *conf)
@@ -224,7 +224,7 @@ end_drive(struct end *e)
 		*pair_clock += LEAT_CLOCK_MOCK_HZ / 1000000;
 	n = leat_ep_poll(e->ep, ops, 32);
 	assert_int_equal(leat_rpc_process(e->rpc, ops, n), 0);
-	/* The clock is not read in every poll. */
+	/* The context does not read the clock in every poll. */
 	for (turn = 0; turn < 8; turn++) {
 		n = leat_rpc_poll(e->rpc, done, 32);
 		e->nb_back += n;

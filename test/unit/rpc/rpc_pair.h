@@ -18,14 +18,14 @@
 #define PAIR_RING "fabric_ring0"
 #define PAIR_FAULT "fabric_fault0" /* over the first: completions out of order, posts refused */
 #define PAIR_DGRAM "fabric_ring1"  /* datagrams, all of which arrive in order */
-#define PAIR_LOSSY "fabric_fault1" /* over that: many are lost, come twice, or overtake others */
+#define PAIR_LOSSY "fabric_fault1" /* over that: many are lost, duplicated, or overtake others */
 
 /* Handlers of an end. */
 enum type {
-	ECHO = 1,   /* the request's bytes */
-	FAIL,	    /* -EIO, with the request's bytes */
-	LATER,	    /* deferred: in end.later until the test answers */
-	COUNT,	    /* nothing */
+	ECHO = 1,   /* answers with the request's bytes */
+	FAIL,	    /* answers -EIO, with the request's bytes */
+	LATER,	    /* defers: the request is in end.later until the test answers */
+	COUNT,	    /* counts, and answers with nothing */
 	ECHO_LARGE, /* as ECHO, up to max_msg */
 	NONE = 99,
 };
@@ -35,27 +35,28 @@ enum type {
 struct end {
 	struct leat_ep *ep;
 	struct leat_rpc *rpc;
-	struct leat_rpc_session *accepted; /* the last one */
-	struct leat_rpc_session_conf conf; /* for accepting */
+	struct leat_rpc_session *accepted; /* the session accepted last */
+	struct leat_rpc_session_conf conf; /* for accepted sessions */
 	struct leat_rpc_incoming *later[LATER_MAX];
 	unsigned int nb_later, nb_ev[LEAT_RPC_CLOSED + 1], nb_handled, nb_refused;
-	bool defer_fails; /* LATER had no ticket */
-	bool closes;	  /* sessions that ended */
-	bool deaf;	  /* events of sessions are left where they are */
+	bool defer_fails; /* LATER got no ticket */
+	bool closes;	  /* close sessions that ended */
+	bool deaf;	  /* leave events of sessions unread */
 	uint64_t nb_back;
 	struct leat_rpc_event ev;
-	void (*back)(struct leat_rpc_req *req); /* NULL, or each that is given back */
+	/* called with each request that comes back; or NULL */
+	void (*back)(struct leat_rpc_req *req);
 };
 
 extern struct end a, b;
 extern char addr[LEAT_ADDR_MAX];
-/* For the next pair_setup(); zeroed by the teardown. */
+/* Configuration for the next pair_setup(); zeroed by the teardown. */
 extern struct leat_rpc_conf pair_conf;
 extern struct leat_ep_conf pair_ep_conf;
-/* The test's clock, if it has one that goes on by a microsecond in each end_drive(), or NULL. */
+/* The test's clock, which advances by a microsecond in each end_drive(); or NULL. */
 extern volatile uint64_t *pair_clock;
 
-/* leat with both devices. */
+/* Start leat with both devices. */
 int pair_start(void **state);
 int pair_stop(void **state);
 
@@ -64,14 +65,14 @@ int pair_setup(void **state);
 int pair_setup_fault(void **state);
 int pair_setup_dgram(void **state);
 int pair_setup_lossy(void **state);
-int pair_setup_slow(void **state); /* nothing goes the short way of rpc_fast.h */
+int pair_setup_slow(void **state); /* without the fast path of rpc_fast.h */
 int pair_teardown(void **state);
 
 void end_open(struct end *e, const char *dev, const struct leat_rpc_conf *conf);
 void end_close(struct end *e);
 void end_drive(struct end *e);
 
-/* A wait that is in vain ends after a minute of the real clock, whatever clock the test has. */
+/* A wait in vain ends after a minute of the real clock, whatever clock the test has. */
 struct patience {
 	unsigned int turns;
 	uint64_t until; /* seconds */
@@ -79,7 +80,7 @@ struct patience {
 
 bool patience_left(struct patience *p);
 
-/* Until the condition holds. */
+/* Drive both ends until the condition holds. */
 #define drive_until(cond)                                                                          \
 	do {                                                                                       \
 		struct patience wait_ = { 0 };                                                     \
@@ -91,13 +92,13 @@ bool patience_left(struct patience *p);
 		}                                                                                  \
 	} while (0)
 
-/* Turns in which nothing is waited for. */
+/* Drive both ends for so many turns. */
 void drive(unsigned int turns);
 
-/* Up on both sides. */
+/* Connect a session, and wait until both sides are up. */
 struct leat_rpc_session *connected(void);
 void post1(struct leat_rpc_req *req);
-/* Posts it and waits. */
+/* Post a call and wait for its answer. */
 int call(struct leat_rpc_session *s, uint8_t type, const void *buf, uint32_t len, void *resp,
 	 uint32_t room);
 struct leat_rpc_stats stats_of(const struct end *e);

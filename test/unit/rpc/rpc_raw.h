@@ -3,7 +3,7 @@
 #define RPC_RAW_H
 
 /*
- * A peer of b that is made by the test, packet by packet, over an endpoint of its own.
+ * A peer of b that the test plays packet by packet, over an endpoint of its own.
  */
 
 #include "rpc_pair.h"
@@ -11,7 +11,7 @@
 
 #define RAW_RECVS 64
 #define RAW_PACKET 4096
-#define RAW_FIRST UINT32_C(1000) /* of the peer's own numbers */
+#define RAW_FIRST UINT32_C(1000) /* first of the peer's own packet numbers */
 #define RAW_SLOTS 4u
 #define RAW_TOKEN 77
 #define RAW_EPOCH 5
@@ -20,34 +20,34 @@ struct raw {
 	struct leat_ep *ep;
 	uint16_t peer;
 	bool datagram;
-	struct rpc_hello hello; /* b's */
+	struct rpc_hello hello; /* b's hello */
 	bool up, down;
 	struct leat_op recv[RAW_RECVS], send;
 	uint8_t in[RAW_RECVS][RAW_PACKET], out[2 * RAW_PACKET];
-	uint8_t last[RAW_PACKET]; /* the last packet that came */
+	uint8_t last[RAW_PACKET]; /* the last packet received */
 	uint64_t last_len;
 	unsigned int packets;
 	uint32_t len;
 	struct leat_rpc_session *at_b;
-	/* of the packet that is being made */
+	/* head of the packet that is being written */
 	struct rpc_head head;
-	struct rpc_numbers numbers; /* datagrams */
+	struct rpc_numbers numbers; /* numbers of that packet, for datagrams */
 };
 
 extern struct raw raw;
 
-/* Its endpoint, connected to b. */
+/* Open the peer's endpoint, and connect it to b. */
 void raw_open(const char *dev);
 void raw_close(void);
 void raw_drive(void);
 struct rpc_hello raw_hello(void);
 void raw_connect(const uint8_t *hello, uint16_t len);
 
-/* Makes the next packet: a head as it should be, items, and off it goes. */
+/* Write the next packet: begin with a correct head, add items, then send it. */
 void raw_begin(void);
 void raw_item(struct rpc_item m);
 void raw_send(void);
-/* The first item of the last packet that came. */
+/* @return the first item of the last packet received */
 struct rpc_item raw_last_item(void);
 
 #define raw_until(cond)                                                                            \

@@ -2,7 +2,9 @@
 #ifndef RPC_TASKS_H
 #define RPC_TASKS_H
 
-/* The pair of rpc_pair.h with two sessions, in one reactor that polls both sides, and its tasks. */
+/*
+ * The pair of rpc_pair.h with two sessions, in one reactor that polls both sides, and tasks of it.
+ */
 
 #include <leat_reactor.h>
 #include <leat_rpc_task.h>
@@ -13,11 +15,11 @@
 extern struct leat_reactor *r;
 extern struct leat_tasks *ts;
 extern struct leat_rpc_session *sa[2], *sb[2];
-extern unsigned int nb_accepted; /* by b; the last ones are in sb */
+extern unsigned int nb_accepted; /* sessions accepted by b; the last ones are in sb */
 extern unsigned int nb_done;	 /* requests of a that were posted without a task */
-extern bool forbids;		 /* b accepts no more */
+extern bool forbids;		 /* b rejects new sessions */
 
-/* pair_setup(), or one of its kind, comes first. */
+/* Call this after pair_setup(), or one of its variants. */
 int tasks_setup(void **state);
 int tasks_teardown(void **state);
 
@@ -31,7 +33,10 @@ int tasks_teardown(void **state);
 		}                                                                                  \
 	} while (0)
 
-/* Runs it as a task. @return what it returned */
+/*
+ * Run fn(arg) as a task.
+ * @return the function's result
+ */
 int run(leat_task_fn fn, void *arg);
 
 #endif /* RPC_TASKS_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Sessions that connect again, at any moment of that closed, ended by the shutdown of their
- * endpoint, or hit by the next death.
+ * Sessions that connect again, and that are, at any moment of that, closed, ended by the shutdown
+ * of their endpoint, or hit by the next death.
  */
 
 #include <string.h>
@@ -13,7 +13,7 @@ enum { TURNS = 120 };
 
 static unsigned int seen[RPC_OVER + 1];
 
-/* A part of a turn, with little time. */
+/* Do a part of a turn, in which little time passes. */
 static void
 step(const struct leat_rpc_session *s, unsigned int k)
 {
@@ -45,7 +45,7 @@ step(const struct leat_rpc_session *s, unsigned int k)
 static void
 begin_end(struct leat_rpc_session *s, unsigned int k)
 {
-	/* Some are under way, some wait. */
+	/* Some requests are in flight, some wait. */
 	post_n(s, 0, SLOTS + 4, LATER);
 	pass_until(b.nb_later == SLOTS);
 	if (k % 3 == 1 && b.accepted->dg == NULL)
@@ -99,7 +99,7 @@ test_close_any(void **state)
 		assert_true(seen[k] > 0);
 }
 
-/* The next death comes while the last one is not over. */
+/* The peer dies again while the session has not recovered from the last death. */
 static void
 test_die_any(void **state)
 {
@@ -136,7 +136,7 @@ test_die_any(void **state)
 	close_all(s);
 }
 
-/* The endpoint is shut down while it connects again. */
+/* The endpoint is shut down while the session connects again. */
 static void
 test_shutdown_any(void **state)
 {
@@ -154,7 +154,7 @@ test_shutdown_any(void **state)
 		for (i = 0; i < k; i++)
 			step(s, i);
 		assert_int_equal(leat_ep_shutdown(a.ep, 1000), 0);
-		/* Without time passing: no pause has to be over. */
+		/* No time passes: no pause needs to be over. */
 		drive_until(a.nb_ev[LEAT_RPC_ENDED] == 1);
 		end_drive(&a);
 		for (i = 0; i < SLOTS + 4; i++)

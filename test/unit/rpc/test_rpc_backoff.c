@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * When sessions connect again, how often, and when they give up. The servers here are made by the
- * test: each answers connects as it is told. The clock is the test's.
+ * When sessions connect again, how often, and when they give up. The test plays the servers: each
+ * answers connection requests as it is told. The clock is the test's.
  */
 
 #include <errno.h>
@@ -20,24 +20,24 @@
 
 static volatile uint64_t now;
 
-/* What a server answers. */
+/* A server's answer to a connection request. */
 enum answer {
-	REJECT,	    /* the endpoint refuses */
+	REJECT,	    /* the endpoint rejects */
 	GARBAGE,    /* another protocol */
 	VERSION,    /* another version */
 	FEATURES,   /* refused: features are missing */
-	REQUIRES,   /* accepted, and it requires features */
+	REQUIRES,   /* accepted, with required features that a does not have */
 	FULL,	    /* refused: no room */
 	FORBIDDEN,  /* refused by the application */
 	ACCEPT,	    /* accepted */
-	ACCEPT_DIE, /* accepted, and over at once */
+	ACCEPT_DIE, /* accepted, and disconnected at once */
 };
 
 static struct {
 	struct leat_ep *ep;
 	enum answer answer;
 	unsigned int requests;
-	struct leat_event last; /* request */
+	struct leat_event last; /* the last connection request */
 } srv;
 
 static int
@@ -130,7 +130,7 @@ turn(void)
 	}
 }
 
-/* Until the condition holds; time passes in steps of so much. */
+/* Turn until the condition holds; time passes in such steps. */
 #define turn_until(step, cond)                                                                     \
 	do {                                                                                       \
 		struct patience wait_ = { 0 };                                                     \
@@ -161,7 +161,10 @@ finish(struct leat_rpc_session *s)
 
 /* ---- pauses ---- */
 
-/* Goes through the next pause: nothing happens before it is over. @return it, us */
+/*
+ * Wait for the next attempt: nothing may happen before the pause is over.
+ * @return the pause, us
+ */
 static uint64_t
 pause_us(const struct leat_rpc_session *s)
 {
@@ -194,19 +197,22 @@ test_pauses(void **state)
 		longest = us > longest ? us : longest;
 		most = 2 * most < MAX_US ? 2 * most : MAX_US;
 	}
-	/* It did get that far. */
+	/* The pauses did get that long. */
 	assert_true(longest > MAX_US / 2);
 	assert_int_equal(srv.requests, 201);
 	assert_int_equal(a.nb_ev[LEAT_RPC_DOWN], 1);
 	finish(s);
-	/* Closed, and nothing comes after that. */
+	/* Closed: no attempt comes after that. */
 	now += 1000 * MS;
 	for (i = 0; i < 100; i++)
 		turn();
 	assert_int_equal(srv.requests, 201);
 }
 
-/* A server that accepts, and ends at once, is asked no more often than one that is not there. */
+/*
+ * A server that accepts, and disconnects at once, is asked no more often than a server that does
+ * not exist.
+ */
 static void
 test_flapping(void **state)
 {
@@ -221,7 +227,7 @@ test_flapping(void **state)
 		uint64_t us;
 
 		turn_until(0, s->state == RPC_OPEN);
-		/* Not long enough. */
+		/* Up for too short a time to count. */
 		now += MAX_US * US - 1;
 		assert_int_equal(leat_ep_disconnect(srv.ep, srv.last.peer), 0);
 		us = pause_us(s);
@@ -229,9 +235,9 @@ test_flapping(void **state)
 		if (i >= 10)
 			sum += us;
 	}
-	/* Evenly from min to max: the mean of 40 is far from 1.5 min. */
+	/* Evenly distributed from min to max: the mean of 40 is far from 1.5 min. */
 	assert_true(sum / 40 > MAX_US / 4);
-	/* One that stood. */
+	/* A session that was up for long enough. */
 	turn_until(0, s->state == RPC_OPEN);
 	now += MAX_US * US;
 	turn();
@@ -255,7 +261,9 @@ setup_herd(void **state)
 	return setup(state);
 }
 
-/* A thousand that lost their server at the same moment don't come back at the same moment. */
+/*
+ * A thousand sessions that lost their server at the same moment don't come back at the same moment.
+ */
 static void
 test_herd(void **state)
 {
@@ -264,7 +272,7 @@ test_herd(void **state)
 	uint64_t first;
 
 	(void)state;
-	/* No listener is there: the peers of a are all that is needed. */
+	/* No listener exists: only the peers of a are needed. */
 	a.conf.reconnect_max_us = MIN_US;
 	a.conf.timeout_us = 100;
 	for (i = 0; i < HERD; i++) {
@@ -282,7 +290,7 @@ test_herd(void **state)
 		assert_in_range(at, first, now + MAX_US * US);
 		bins[(at - first) * BINS / ((MAX_US - MIN_US) * US + 1)]++;
 	}
-	/* 100 each; 10 is the standard deviation. */
+	/* 100 in each bin; 10 is the standard deviation. */
 	for (i = 0; i < BINS; i++)
 		assert_in_range(bins[i], 20, 200);
 	for (i = 0; i < HERD; i++)
@@ -292,7 +300,7 @@ test_herd(void **state)
 
 /* ---- refusals ---- */
 
-/* There is no sense in trying again. */
+/* Refusals after which another attempt makes no sense. */
 static void
 hopeless(enum answer how)
 {
@@ -311,7 +319,7 @@ hopeless(enum answer how)
 	assert_int_equal(stats_of(&a).retries, 0);
 	finish(s);
 
-	/* Not of a successor either. */
+	/* Nor does the session ask the next server. */
 	a.nb_ev[LEAT_RPC_ENDED] = 0;
 	srv.answer = ACCEPT;
 	s = begin();
@@ -339,7 +347,7 @@ HOPELESS(version, VERSION)
 HOPELESS(features, FEATURES)
 HOPELESS(requires, REQUIRES)
 
-/* These may end. */
+/* Refusals that may end. */
 static void
 passing(enum answer how, const char *text)
 {
@@ -404,13 +412,13 @@ test_tries(void **state)
 	assert_non_null(strstr(a.ev.text, "after 3 attempts: "));
 	assert_int_equal(req.status, -ECONNREFUSED);
 	assert_int_equal(req.refused, 1);
-	/* As of any that has ended. */
+	/* As after the end of any session. */
 	post1(&req);
 	turn_until(0, req.state == 0);
 	assert_int_equal(req.status, -ECONNREFUSED);
 	finish(s);
 
-	/* A connection that stands begins anew, one that does not does not. */
+	/* The time limit begins anew with a session that is up, not with one that is not. */
 	srv.requests = a.nb_ev[LEAT_RPC_ENDED] = 0;
 	srv.answer = ACCEPT;
 	s = begin();
@@ -438,7 +446,7 @@ test_for(void **state)
 	assert_true(srv.requests > 5);
 	finish(s);
 
-	/* An attempt does not go on for longer. */
+	/* An attempt does not exceed the limit. */
 	a.nb_ev[LEAT_RPC_ENDED] = 0;
 	a.conf.reconnect_for_us = 20000;
 	s = leat_rpc_connect(a.rpc, "nowhere:1", &a.conf);
@@ -452,7 +460,7 @@ test_for(void **state)
 	finish(s);
 }
 
-/* Without a word of it no session connects again. */
+/* Unless the configuration says so, no session connects again. */
 static void
 test_not_asked(void **state)
 {
@@ -498,7 +506,7 @@ test_conf(void **state)
 	assert_int_equal(stats_of(&a).memory, memory);
 	assert_int_equal(stats_of(&a).sessions, 0);
 
-	/* Defaults follow what is given. */
+	/* Unset values follow from those that are set. */
 	s = begin();
 	assert_int_equal(s->reconnect->min, 10 * MS);
 	assert_int_equal(s->reconnect->max, 2000 * MS);
@@ -510,14 +518,14 @@ test_conf(void **state)
 	a.conf = (struct leat_rpc_session_conf){ .reconnect_max_us = 7 };
 	s = begin();
 	assert_int_equal(s->reconnect->min, 7 * US);
-	/* No choice: each pause is that long. */
+	/* min equals max: each pause is that long. */
 	assert_int_equal(pause_us(s), 7);
 	assert_int_equal(pause_us(s), 7);
 	finish(s);
 	assert_int_equal(stats_of(&a).memory, memory);
 }
 
-/* What went along with the first connect goes along with each. */
+/* Private data of the first connect go with each attempt. */
 static void
 test_priv(void **state)
 {
@@ -545,7 +553,7 @@ test_priv(void **state)
 	finish(s);
 }
 
-/* The endpoint has no peer for an attempt: it failed, and there will be others. */
+/* The endpoint has no free peer for an attempt: the attempt failed, and others follow. */
 static int
 setup_peers(void **state)
 {
@@ -566,7 +574,7 @@ test_no_peer(void **state)
 	turn_until(0, s->state == RPC_OPEN);
 	assert_int_equal(leat_ep_disconnect(srv.ep, srv.last.peer), 0);
 	turn_until(0, s->state == RPC_DOWN);
-	/* The application's own. */
+	/* A peer of the application's own. */
 	turn();
 	peer = leat_ep_connect(a.ep, "nowhere:1", &params);
 	assert_true(peer >= 0);

@@ -2,7 +2,8 @@
 
 /*
  * Memory that requests describe: tasks of the other side pull from it and push to it, by READ and
- * WRITE or in messages, and it is the caller's again when, and only when, nobody can reach it.
+ * WRITE or in messages. The memory is the caller's again when, and only when, the other side can't
+ * reach it any more.
  */
 
 #include <errno.h>
@@ -17,22 +18,22 @@
 #define BIG (16u << 20)
 #define MANY 40
 
-/* Handlers of b, beside those of the pair: each spawns a task. */
+/* Handlers of b, besides those of the pair: each spawns a task. */
 enum { PULL = 20, PUSH, HOLD, AT_ONCE };
 
-/* What a request asks for. */
+/* The contents of a request. */
 struct ask {
 	uint32_t index, seed;
 	uint64_t off, len;
 };
 
-static uint8_t *mem, *far; /* of a, of b: BIG bytes */
-static struct leat_mr *mr; /* of mem; NULL: by messages */
+static uint8_t *mem, *far; /* memory of a, and of b: BIG bytes each */
+static struct leat_mr *mr; /* region of mem; NULL: transfer by messages */
 static struct leat_rpc_bulk bulk[LEAT_RPC_BULK_MAX];
-static struct leat_task *last;	       /* of b */
-static int last_status;		       /* what its transfer came to */
-static unsigned int nb_transfers;      /* that have ended */
-static struct leat_rpc_incoming *held; /* HOLD: answered by the test */
+static struct leat_task *last;	       /* last task of b */
+static int last_status;		       /* result of the task's transfer */
+static unsigned int nb_transfers;      /* transfers that have ended */
+static struct leat_rpc_incoming *held; /* HOLD: the request that the test answers */
 
 static uint8_t
 byte_of(uint64_t i, uint32_t seed)
@@ -71,7 +72,7 @@ transfer_task(void *arg)
 	struct ask ask;
 
 	memcpy(&ask, call->req, sizeof(ask));
-	/* Many at a time have a place of their own each. */
+	/* Concurrent requests have a part of far each. */
 	if (ask.len * MANY < BIG)
 		buf = far + (size_t)ask.seed % MANY * (BIG / MANY);
 	if (call->type == PUSH) {
@@ -107,7 +108,7 @@ on_transfer(struct leat_rpc_incoming *call, void *arg)
 	return LEAT_RPC_DEFERRED;
 }
 
-/* Not in a task: it can look at the descriptors, and no more. */
+/* A handler outside a task: it can look at the descriptors, and no more. */
 static int
 on_at_once(struct leat_rpc_incoming *call, void *arg)
 {
@@ -239,7 +240,7 @@ teardown(void **state)
 static struct leat_rpc_req
 request(uint8_t type, const struct ask *ask, uint32_t access)
 {
-	static uint8_t resp[16]; /* "done", whoever it is from */
+	static uint8_t resp[16]; /* "done" is sent by each handler */
 
 	bulk[0] = (struct leat_rpc_bulk){ .addr = mem, .len = BIG, .mr = mr, .access = access };
 	return (struct leat_rpc_req){ .session = sa[0],
@@ -279,7 +280,7 @@ test_lengths(void **state)
 	for (i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
 		struct ask ask = { .off = lens[i] == BIG ? 0 : 13, .len = lens[i], .seed = i };
 
-		/* Datagrams of a wire that loses a third of them take their time. */
+		/* Over datagrams of which a third is lost, large transfers take long. */
 		if (lens[i] > 100000 && mr == NULL)
 			ask.len = 300001;
 		fill(mem + ask.off, ask.off, ask.len, i);
@@ -323,8 +324,8 @@ test_many(void **state)
 }
 
 /*
- * Each side has all its slots full of requests that wait for transfers of the other: these have
- * slots of their own, or none would ever end.
+ * Each side has all its slots full of requests that wait for transfers of the other side: transfers
+ * have slots of their own, or none would ever end.
  */
 static void
 test_both_ways(void **state)
@@ -384,7 +385,7 @@ posted(struct leat_rpc_req req)
 	return one.status;
 }
 
-/* What can't be is told, by the side that knows. */
+/* An impossible transfer is reported, by the side that knows. */
 static void
 test_refused(void **state)
 {
@@ -412,7 +413,7 @@ test_refused(void **state)
 	assert_int_equal(posted(req), -EINVAL);
 	req.flags = 0x80;
 	assert_int_equal(posted(req), -EINVAL);
-	/* It has to fit a packet. */
+	/* The request has to fit into a packet. */
 	req = request(PULL, &ok, LEAT_RPC_BULK_PULL);
 	req.buf = mem;
 	req.len = 5000;
@@ -425,9 +426,9 @@ test_refused(void **state)
 	assert_int_equal(posted(request(PULL, &(struct ask){ .seed = 1 }, LEAT_RPC_BULK_PULL)), 0);
 }
 
-/* ---- ends in the middle ---- */
+/* ---- requests that end in the middle of a transfer ---- */
 
-/* Posts a large one, and turns until some of it is done. */
+/* Post a large request, and turn until a part of it is transferred. */
 static void
 midway(struct leat_rpc_req *req, uint8_t type, struct ask *ask)
 {
@@ -441,7 +442,7 @@ midway(struct leat_rpc_req *req, uint8_t type, struct ask *ask)
 	assert_int_equal(nb_transfers, 0);
 }
 
-/* Filled as soon as the request is back: no packet is written to it then. */
+/* Refill the memory as soon as the request is back: no packet may be written to it then. */
 static void
 memory_is_free(void)
 {
@@ -507,7 +508,7 @@ test_late(void **state)
 	assert_int_equal(ask_for(PULL, &(struct ask){ 0 }), 0);
 }
 
-/* A peer that does not let go loses its session. */
+/* A peer that does not release the memory loses its session. */
 static void
 test_grace(void **state)
 {
@@ -559,7 +560,7 @@ test_task_cancelled(void **state)
 	memory_is_free();
 }
 
-/* An answer that comes from elsewhere waits for the transfer. */
+/* An answer by another task waits for the transfer. */
 static int
 answer_early(struct leat_rpc_incoming *call, void *arg)
 {
@@ -592,7 +593,7 @@ test_answered_early(void **state)
 	assert_int_equal(last_status, 0);
 }
 
-/* As a call of a task, which is cancelled. */
+/* The request is a call of a task, which is cancelled. */
 static int
 calls(void *arg)
 {

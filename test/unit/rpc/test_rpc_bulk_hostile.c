@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Descriptors that can't be, and messages that reach for memory which was not given: each ends the
- * session of the peer that sent it, before anything is touched.
+ * Impossible descriptors, and messages that access memory which was not given: each ends the
+ * session of the peer that sent it, before any memory is touched.
  */
 
 #include <errno.h>
@@ -102,7 +102,7 @@ DESCRIPTOR(wraps, 40, {
 DESCRIPTOR(access, 40, { leat_put_le32(at + 32, 0x100); })
 DESCRIPTOR(not_zero, 40, { at[36] = 1; })
 
-/* An honest one is handled as any other. */
+/* A valid descriptor is handled as ever. */
 static void
 test_honest(void **state)
 {
@@ -115,9 +115,9 @@ test_honest(void **state)
 	assert_int_equal(b.nb_handled, 1);
 }
 
-/* ---- messages ---- */
+/* ---- transfer messages ---- */
 
-/* b has asked, and 64 B of its memory may be read. */
+/* Let b send a request of which 64 B of memory may be read. */
 static void
 ask(uint32_t access)
 {
@@ -195,7 +195,7 @@ MESSAGE(number_future, BOTH, GET, LEN, { m.num++; })
 MESSAGE(message_cut, BOTH, GET, LEN - 8, { (void)m; })
 MESSAGE(type_unknown, BOTH, 7, LEN, { (void)m; })
 
-/* Of a request that described nothing. */
+/* Access to a request that described no memory. */
 static void
 test_nothing_described(void **state)
 {
@@ -209,7 +209,7 @@ test_nothing_described(void **state)
 	ended();
 }
 
-/* In a slot of the others. */
+/* Access by a slot that is not for transfers. */
 static void
 test_slot_of_others(void **state)
 {
@@ -231,7 +231,7 @@ test_slot_of_others(void **state)
 	assert_int_equal(stats_of(&b).violations[LEAT_RPC_BAD_SLOT], 1);
 }
 
-/* What has gone back meanwhile is no violation, and is not reached. */
+/* Access to a request that has come back meanwhile is no violation, and touches nothing. */
 static void
 test_gone(void **state)
 {
@@ -261,7 +261,7 @@ test_gone(void **state)
 	assert_int_equal(b.nb_ev[LEAT_RPC_ENDED], 0);
 }
 
-/* And an honest one gets its bytes. */
+/* A valid message gets its bytes. */
 static void
 test_get(void **state)
 {
@@ -280,7 +280,7 @@ test_get(void **state)
 	assert_memory_equal(raw.last + RPC_HEAD_LEN + RPC_ITEM_LEN, memory, 8);
 }
 
-/* A peer that knows nothing of it. */
+/* A peer without that feature. */
 static void
 test_feature(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Calls between two endpoints of one thread: what is asked is answered, in every way. */
+/* Calls between two endpoints of one thread: every call is answered, in each possible way. */
 
 #include <errno.h>
 #include <string.h>
@@ -43,7 +43,7 @@ test_echo(void **state)
 	close_all(s);
 }
 
-/* Every length around the edges of words, packets and pieces. */
+/* Every length around the limits of words, packets and pieces. */
 static void
 test_lengths(void **state)
 {
@@ -88,7 +88,7 @@ check_many(struct leat_rpc_req *req)
 	answered++;
 }
 
-/* More than there are slots and credits, in bursts, on both directions at a time. */
+/* More calls than there are slots and credits, in bursts, in both directions at a time. */
 static void
 test_many(void **state)
 {
@@ -136,7 +136,7 @@ test_many(void **state)
 	close_all(s[0]);
 }
 
-/* One-way requests of every size: handled once each, in spite of the credits. */
+/* One-way requests of every size: each is handled once, whatever the credits. */
 static void
 test_oneway(void **state)
 {
@@ -157,7 +157,7 @@ test_oneway(void **state)
 	drive_until(a.nb_back == 500 && b.nb_handled == 500);
 	for (i = 0; i < 500; i++)
 		assert_int_equal(reqs[i].status, 0);
-	/* One of no type is dropped, and counted. */
+	/* A request of an unknown type is dropped, and counted. */
 	reqs[0].type = NONE;
 	reqs[0].len = 1;
 	post1(&reqs[0]);
@@ -222,7 +222,7 @@ test_deferred(void **state)
 		post1(&req[i]);
 	}
 	drive_until(b.nb_later == 3);
-	/* The bytes stay although the packet that brought them is used again. */
+	/* The bytes stay although the buffer of their packet is used again. */
 	for (i = 0; i < 100; i++)
 		assert_int_equal(call(s, ECHO, big, 100, back, 100), 100);
 	assert_int_equal(req[0].state + req[1].state + req[2].state != 0, 1);
@@ -231,7 +231,7 @@ test_deferred(void **state)
 		struct leat_rpc_incoming *t = b.later[i];
 		unsigned int k = 0;
 
-		/* Datagrams come in any order. */
+		/* Datagrams arrive in any order. */
 		while (k < 2 && memcmp(t->req, words[k], t->len) != 0)
 			k++;
 		assert_int_equal(t->len, strlen(words[k]));
@@ -252,7 +252,10 @@ test_deferred(void **state)
 	close_all(s);
 }
 
-/* All tickets are out: others are answered -EBUSY by the handler, and go on when there are some. */
+/*
+ * All tickets are in use: the handler answers other requests -EBUSY, and they succeed when tickets
+ * are free again.
+ */
 static void
 test_tickets(void **state)
 {
@@ -273,7 +276,7 @@ test_tickets(void **state)
 	for (i = 0; i < 6; i++)
 		busy += req[i].state == 0 && req[i].status == -EBUSY && req[i].refused == 0;
 	assert_int_equal(busy, 2);
-	/* A session that closes while they are out names them, and ends. */
+	/* A session that is closed while tickets are in use names them, and ends. */
 	assert_int_equal(leat_rpc_close(b.accepted, 1000), 0);
 	drive_until(b.nb_ev[LEAT_RPC_CLOSED] == 1 && a.nb_ev[LEAT_RPC_ENDED] == 1);
 	assert_int_equal(b.ev.status, -ETIMEDOUT);
@@ -294,7 +297,7 @@ setup_tickets(void **state)
 	return pair_setup(state);
 }
 
-/* Small calls go on beside long ones, in both directions, and long ones beside small ones. */
+/* Small calls go on beside long ones, in both directions, and vice versa. */
 static void
 test_interleaved(void **state)
 {
@@ -347,7 +350,7 @@ test_interleaved(void **state)
 	close_all(s);
 }
 
-/* No memory for so many long ones: refused with advice, and nothing was executed. */
+/* No memory for so many long requests: they are refused with advice, and not executed. */
 static void
 test_busy(void **state)
 {
@@ -383,8 +386,8 @@ test_busy(void **state)
 }
 
 /*
- * Over datagrams congestion control measures delays, and packets come again after a while: beside
- * other programs on the machine that would depend on them. With a clock of its own it does not.
+ * Over datagrams congestion control measures delays, and packets are repeated after a while, which
+ * would depend on other programs of the machine. With a clock of its own this test does not.
  */
 static volatile uint64_t now;
 
@@ -419,7 +422,7 @@ setup_busy(void **state)
 	return pair_setup(state);
 }
 
-/* Neither requests nor responses are longer than the other side takes. */
+/* Requests and responses that are longer than the other side takes. */
 static void
 test_limits(void **state)
 {

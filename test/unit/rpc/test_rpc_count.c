@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Ten thousand sessions between two endpoints, all of them used, and one more. */
+/* Ten thousand sessions between two endpoints, all of them used, and one too many. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ test_ten_thousand(void **state)
 		fail_msg("no memory");
 		return;
 	}
-	/* So many packets may be on the way to b: never more than its receives. */
+	/* Limit of packets in flight to b: never more than its receives. */
 	assert_int_equal(st.credits, 3);
 	assert_true(st.credits * SESSIONS <= 32768);
 	for (i = 0; i < SESSIONS; i += 100) {
@@ -65,9 +65,9 @@ test_ten_thousand(void **state)
 			assert_int_equal(reqs[i].status, 0);
 	}
 	assert_int_equal(b.nb_handled, SESSIONS * 3);
-	/* It never grew. */
+	/* The memory never grew. */
 	assert_int_equal(stats_of(&b).memory, st.memory);
-	/* One more, and the limit is named: by this side, and by the peer. */
+	/* One session too many: both this side and the peer name the limit. */
 	assert_null(leat_rpc_connect(a.rpc, addr, &conf));
 	assert_non_null(strstr(leat_err_msg(), "10000 sessions"));
 	assert_int_equal(leat_rpc_close(s[0], 0), 0);

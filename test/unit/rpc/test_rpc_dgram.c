@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Datagram endpoints: packets that come twice, late, not at all, or were made up; peers that are
- * away for a while, and for good. The clock is the test's.
+ * Datagram endpoints: packets that are duplicated, late, lost, or forged; peers that are away for a
+ * while, or for good. The clock is the test's.
  */
 
 #include <errno.h>
@@ -34,7 +34,7 @@ teardown(void **state)
 	return ret;
 }
 
-/* With a peer that the test makes, and a session that must notice nothing of it. */
+/* With a peer that the test plays, and another session that must not be disturbed. */
 static int
 setup_raw(void **state)
 {
@@ -125,7 +125,10 @@ test_twice(void **state)
 	assert_int_equal(last_numbers(&flags).ack, RAW_FIRST + 1);
 }
 
-/* A response that is not acknowledged is asked for first, and then sent again: not made again. */
+/*
+ * An unacknowledged response is first asked about, and then sent again: the handler does not run
+ * again.
+ */
 static void
 test_response_lost(void **state)
 {
@@ -157,7 +160,7 @@ test_response_lost(void **state)
 	assert_int_equal(stats_of(&b).retransmissions, 1);
 	assert_int_equal(b.nb_handled, 1);
 
-	/* It has arrived now. */
+	/* The response has arrived now. */
 	raw_begin();
 	raw.head.flags = 0;
 	raw.numbers = (struct rpc_numbers){ .ack = raw.hello.first + 1, .echo = raw.hello.first };
@@ -166,7 +169,7 @@ test_response_lost(void **state)
 	raw_until(stats_of(&b).tx_packets == 0);
 }
 
-/* Those behind the one that is missing have arrived, and were sent later. */
+/* Packets behind the missing one have arrived, and were sent later. */
 static void
 test_gap(void **state)
 {
@@ -213,7 +216,7 @@ TEST(two_flags, LEAT_RPC_BAD_FLAGS, { raw.head.flags = RPC_H_NUMBERED | RPC_H_PR
 TEST(unknown_flag, LEAT_RPC_BAD_FLAGS, { raw.head.flags = 0x80; })
 TEST(ack_with_number, LEAT_RPC_BAD_FLAGS, { raw.head.flags = 0; })
 TEST(request_without_number, LEAT_RPC_BAD_KIND, { raw.head.flags = RPC_H_PROBE; })
-/* As long as an END. */
+/* Of the same length as an END. */
 TEST(other_item_without_number, LEAT_RPC_BAD_KIND, {
 	raw_begin();
 	raw.head.flags = RPC_H_PROBE;
@@ -221,7 +224,7 @@ TEST(other_item_without_number, LEAT_RPC_BAD_KIND, {
 })
 TEST(numbers_cut, LEAT_RPC_TRUNCATED, { raw.len = RPC_HEAD_LEN + RPC_NUMBERS_LEN - 1; })
 
-/* Who does not know the token is not the peer: nothing ends. */
+/* A sender that does not know the token is not the peer: no session ends. */
 #define STRANGER(name, why, ...)                                                                   \
 	static void test_##name(void **state)                                                      \
 	{                                                                                          \
@@ -278,7 +281,7 @@ test_pieces_backwards(void **state)
 	}
 	packets = raw.packets;
 	raw_until(b.nb_handled == 1 && raw.packets > packets);
-	/* The response's pieces, whichever: each has the bytes of its place. */
+	/* The response's pieces in any order: each has the bytes of its place. */
 	assert_int_equal(raw_last_item().kind, RPC_RESPONSE);
 	assert_int_equal(raw_last_item().size, size);
 	assert_int_equal(raw.last[raw.last_len - 8], raw_last_item().off / PIECE + 1);
@@ -322,7 +325,7 @@ post_many(struct leat_rpc_session *s, unsigned int n)
 	}
 }
 
-/* b takes no part for a while, which is less than its death. */
+/* b is not driven for a while, shorter than the time after which it counts as dead. */
 static void
 away(unsigned int ms)
 {
@@ -343,7 +346,7 @@ close_all(struct leat_rpc_session *s)
 	assert_int_equal(stats_of(&a).tx_packets + stats_of(&b).tx_packets, 0);
 }
 
-/* A peer that is pre-empted finds a few questions, and not everything again. */
+/* A peer that was preempted finds a few questions, not all packets again. */
 static void
 test_preempted(void **state)
 {
@@ -393,7 +396,7 @@ test_dead(void **state)
 	assert_int_equal(late.status, -EHOSTDOWN);
 	assert_int_equal(leat_rpc_close(s, 0), 0);
 	b.closes = true;
-	/* The other side finds out by itself. */
+	/* The other side notices the end by itself. */
 	for (i = 0; stats_of(&b).sessions > 0 && i < 10000; i++) {
 		now += MS;
 		drive(1);
@@ -401,7 +404,7 @@ test_dead(void **state)
 	assert_int_equal(stats_of(&a).sessions + stats_of(&b).sessions, 0);
 }
 
-/* An answer takes long, and its server is there all the time. */
+/* A slow answer of a server that is there all the time. */
 static void
 test_slow_handler(void **state)
 {
@@ -423,7 +426,7 @@ test_slow_handler(void **state)
 	close_all(s);
 }
 
-/* Who was away itself does not take the others for dead. */
+/* A side that was not driven itself does not take its peers for dead. */
 static void
 test_both_away(void **state)
 {
@@ -441,7 +444,7 @@ test_both_away(void **state)
 	close_all(s);
 }
 
-/* An idle session asks now and then, and one whose peer has left without a word ends. */
+/* An idle session asks its peer now and then; one whose peer has left without an END ends. */
 static void
 test_idle(void **state)
 {
@@ -460,11 +463,11 @@ test_idle(void **state)
 	assert_true(stats_of(&a).probes + stats_of(&b).probes < 50);
 }
 
-/* A request that is sent again says how much of its time is left; or that it is too late. */
+/* A request that is sent again says how much of its time is left, or that it is too late. */
 static void
 test_deadline_again(void **state)
 {
-	static struct leat_rpc_req soon, late; /* the first is left to the session's end */
+	static struct leat_rpc_req soon, late; /* the first one is left until the session ends */
 	struct rpc_item m;
 	uint32_t probe;
 	uint8_t flags;
@@ -484,7 +487,7 @@ test_deadline_again(void **state)
 	assert_int_equal(late.status, -ETIMEDOUT);
 	probe = last_numbers(&flags).seq;
 	assert_int_equal(flags, RPC_H_PROBE);
-	/* Only the first one has not arrived; then neither has. */
+	/* Only the first packet has not arrived; then neither of them has. */
 	raw_begin();
 	raw.head.flags = 0;
 	raw.numbers = (struct rpc_numbers){ .ack = raw.hello.first };
@@ -498,7 +501,7 @@ test_deadline_again(void **state)
 	assert_int_equal(stats_of(&b).retransmissions, 2);
 }
 
-/* And such a request is not executed. */
+/* A request whose time is over is not executed. */
 static void
 test_late_is_dropped(void **state)
 {
@@ -535,7 +538,7 @@ test_swift(void **state)
 	for (i = 0; i < 10; i++)
 		leat_rpc_cc_swift.acked(&st, 10000, (uint32_t)st.window, t += 10000);
 	assert_true(st.window > before + 8 && st.window < before + 12);
-	/* Beyond it: down, once per round trip. */
+	/* Beyond the target delay: the window shrinks, once per round trip. */
 	before = st.window;
 	leat_rpc_cc_swift.acked(&st, 200000, 1, t += 200000);
 	assert_true(st.window < before && st.window >= before / 2);
@@ -545,7 +548,7 @@ test_swift(void **state)
 	assert_true(st.window == before);
 	leat_rpc_cc_swift.lost(&st, t += 200000);
 	assert_true(st.window == before / 2);
-	/* Never nothing, and back again. */
+	/* The window never becomes 0, and grows again. */
 	for (i = 0; i < 100; i++)
 		leat_rpc_cc_swift.lost(&st, t += 200000);
 	assert_true(st.window > 0 && st.window < 1);
@@ -558,7 +561,7 @@ test_swift(void **state)
 	assert_true(st.window == before);
 }
 
-/* One that lets a packet go every tenth round trip: it is slow, and nothing is stuck. */
+/* A window that permits a packet every tenth round trip: slow, but not stuck. */
 static void
 tiny_start(struct leat_rpc_cc_state *st)
 {
@@ -592,7 +595,10 @@ test_pace(void **state)
 		drive(1);
 	}
 	assert_int_equal(a.nb_back, 200);
-	/* 32 requests are under way at a time, each burst of them in a packet, 0.1 ms there. */
+	/*
+	 * 32 requests are in flight at a time, each burst of them in one packet, with 0.1 ms in
+	 * each direction.
+	 */
 	assert_true(now - begun > 5 * MS);
 	a.closes = b.closes = true;
 	assert_int_equal(leat_rpc_close(s, 1000000), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A peer that sends what it must not: packets made by the test, over an endpoint of its own, to the
+ * A peer that sends invalid packets: the test writes them, over an endpoint of its own, to the
  * context of b. Each ends that peer's session, with the reason, and is counted by its kind; the
  * session between a and b goes on.
  */
@@ -27,7 +27,7 @@ raw_teardown(void **state)
 {
 	char resp[8];
 
-	/* The other session has noticed nothing. */
+	/* The other session is not disturbed. */
 	assert_int_equal(call(bystander, ECHO, "still up", 8, resp, 8), 8);
 	assert_memory_equal(resp, "still up", 8);
 	while (b.nb_later > 0)
@@ -36,13 +36,13 @@ raw_teardown(void **state)
 	assert_int_equal(stats_of(&b).large, 0);
 	b.closes = true;
 	assert_int_equal(leat_rpc_close(bystander, 0), 0);
-	(void)leat_rpc_close(raw.at_b, 0); /* if the test did not */
+	(void)leat_rpc_close(raw.at_b, 0); /* unless the test closed it */
 	drive_until(stats_of(&a).sessions == 0 && stats_of(&b).sessions == 0);
 	raw_close();
 	return pair_teardown(state);
 }
 
-/* A request in slot 0; n is which of its slot. */
+/* Add a request in slot 0; n is its number in that slot. */
 static struct rpc_item
 request(uint32_t n, uint8_t type)
 {
@@ -51,7 +51,7 @@ request(uint32_t n, uint8_t type)
 	};
 }
 
-/* A proper request, which is answered. */
+/* Send a valid request, which is answered. */
 static void
 honest(uint32_t n)
 {
@@ -69,7 +69,7 @@ honest(uint32_t n)
 	assert_int_equal(m.aux, 0);
 }
 
-/* It ended because of that, and the peer was told. */
+/* Check that the session ended for that reason, and that the peer was told. */
 static void
 ended(enum leat_rpc_violation why)
 {
@@ -121,7 +121,7 @@ TEST(message_too_long, LEAT_RPC_OVERSIZE, {
 TEST(version, LEAT_RPC_BAD_VERSION, { raw.head.version++; })
 TEST(token_wrong, LEAT_RPC_BAD_TOKEN, { raw.head.token ^= UINT64_C(1) << 60; })
 TEST(token_of_no_place, LEAT_RPC_BAD_TOKEN, { raw.head.token |= 0xffffffff; })
-/* In the name of the other session's peer, with a guess at its token. */
+/* In the name of the other session's peer, with a guessed token. */
 static void
 test_token_of_another(void **state)
 {
@@ -130,7 +130,10 @@ test_token_of_another(void **state)
 	bool hit = false;
 
 	(void)state;
-	/* The place is known, the random half is not: every try ends in the peer's own session. */
+	/*
+	 * The slot is known, the random half of the token is not: every try ends the peer's own
+	 * session.
+	 */
 	raw_begin();
 	raw.head.token = (raw.hello.token & ~UINT64_C(0xffffffff)) | 0;
 	raw_item(request(1, ECHO));
@@ -355,7 +358,10 @@ ASKED(answer_oversize, LEAT_RPC_OVERSIZE, -EPROTO, {
 	raw_item(m);
 })
 
-/* The answer to a request of several packets comes before its last one: no status but a failure. */
+/*
+ * The answer to a request of several packets comes before the last of them: its status must be a
+ * failure.
+ */
 static void
 test_answer_too_early(void **state)
 {
@@ -379,7 +385,7 @@ test_answer_too_early(void **state)
 
 /* ---- hellos ---- */
 
-/* A hello that can't be: rejected, or refused with the reason. */
+/* An invalid hello: rejected, or refused with the reason. */
 static void
 test_hellos(void **state)
 {
@@ -398,7 +404,7 @@ test_hellos(void **state)
 	raw_connect(buf, sizeof(buf));
 	raw_until(raw.up);
 	assert_int_equal(raw.hello.refused, RPC_REFUSED_FEATURES);
-	/* It does not leave: it is made to. */
+	/* The peer does not disconnect: b disconnects it. */
 	raw_until(raw.down);
 	assert_int_equal(b.nb_refused, 3);
 	assert_int_equal(stats_of(&b).refusals, 1);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Answers that come too late: after the request was cancelled, after its time was up, after its
- * session ended, after there is a new one. Nothing of them leaks, nothing starves, no buffer is
- * written, and none is taken for the answer of another request.
+ * Answers that come too late: after the request was cancelled or its time was up, after its session
+ * ended, or after a new session began. They leak nothing, starve nothing, write to no buffer, and
+ * are never taken for the answer of another request.
  */
 
 #include <errno.h>
@@ -66,7 +66,7 @@ post_later(struct leat_rpc_session *s, unsigned int i, uint64_t deadline)
 	post1(&reqs[i]);
 }
 
-/* The server answers them all, each with bytes that no buffer may get. */
+/* Let the server answer all requests, with bytes that no buffer may get. */
 static void
 answer_all(void)
 {
@@ -79,7 +79,7 @@ answer_all(void)
 	}
 }
 
-/* Refilled as soon as the request is back; the late answer must leave it alone. */
+/* Refill the buffer as soon as the request is back; the late answer must not touch it. */
 static void
 refill(unsigned int n)
 {
@@ -135,7 +135,7 @@ test_cancelled(void **state)
 			assert_int_equal(leat_rpc_cancel(&reqs[i]), 0);
 			assert_int_equal(leat_rpc_cancel(&reqs[i]), -ENOENT);
 		}
-		/* At once: without a turn of the other side. */
+		/* At once, without a turn of the other side. */
 		end_drive(&a);
 		for (i = 0; i < BATCH; i++) {
 			assert_int_equal(reqs[i].state, 0);
@@ -165,7 +165,7 @@ test_expired(void **state)
 
 	(void)state;
 	for (n = 0; n < TIMES; n += BATCH) {
-		/* Twice as many as slots: half of them never leave this side. */
+		/* Twice as many requests as slots: half of them never leave this side. */
 		for (i = 0; i < 2 * BATCH; i++)
 			post_later(s, i, now + 50000);
 		drive_until(b.nb_later == BATCH);
@@ -186,13 +186,13 @@ test_expired(void **state)
 		untouched(2 * BATCH);
 	}
 	assert_int_equal(stats_of(&a).expired, 2 * TIMES);
-	/* The other side knew that they were not waited for. */
+	/* The other side knew that these answers were not waited for. */
 	assert_int_equal(stats_of(&b).unwaited, TIMES);
 	works(s);
 	close_all(s);
 }
 
-/* The server's side of the session is gone when it answers; and there is a new one. */
+/* The server's side of the session has ended when it answers; and there is a new session. */
 static void
 test_ended(void **state)
 {
@@ -216,14 +216,14 @@ test_ended(void **state)
 			assert_int_equal(reqs[i].status, -ENOTCONN);
 		refill(BATCH);
 		if (n % (2 * BATCH) == 0) {
-			/* Reconnected: same place, same slots, same numbers. */
+			/* Connected again: the same session slot, request slots and numbers. */
 			s = connected();
 			for (i = 0; i < BATCH; i++)
 				assert_null(b.later[i]->session);
 			for (i = BATCH; i < 2 * BATCH; i++)
 				post_later(s, i, LEAT_RPC_NO_DEADLINE);
 			drive_until(b.nb_later == 2 * BATCH);
-			/* The old ones are answered, the new ones wait. */
+			/* The old requests are answered, the new ones wait. */
 			for (i = 0; i < BATCH; i++) {
 				memset(b.later[i]->resp, 0xdd, 16);
 				b.later[i]->resp_len = 16;
@@ -255,7 +255,7 @@ test_ended(void **state)
 	assert_int_equal(stats_of(&b).tickets, 0);
 }
 
-/* Long ones given up in the middle: of the request, of the response. */
+/* Long requests cancelled in the middle: of the request, of the response. */
 static void
 test_long(void **state)
 {
@@ -293,7 +293,7 @@ test_long(void **state)
 			drive(1);
 		assert_int_equal(stats_of(&b).large, 0);
 	}
-	/* Given up before its first piece went: no number was used for it. */
+	/* Cancelled before the first piece was sent: no number was used for it. */
 	for (turns = 0; turns < 10; turns++) {
 		struct leat_rpc_req other = { .session = s,
 					      .type = ECHO_LARGE,
@@ -313,7 +313,7 @@ test_long(void **state)
 		assert_int_equal(req.status, 0);
 		works(s);
 	}
-	/* The slots are all there. */
+	/* All slots are free. */
 	for (i = 0; i < BATCH; i++)
 		post_later(s, i, LEAT_RPC_NO_DEADLINE);
 	drive_until(b.nb_later == BATCH);
@@ -322,7 +322,7 @@ test_long(void **state)
 	close_all(s);
 }
 
-/* The default deadline of a session; a request that was refused before it was begun. */
+/* A session's default deadline; and a request that was refused before it began. */
 static void
 test_default(void **state)
 {
@@ -343,7 +343,7 @@ test_default(void **state)
 	assert_int_equal(reqs[0].status, -ETIMEDOUT);
 	answer_all();
 	drive(3);
-	/* Its time is up before it was posted. */
+	/* The request's time is up before it is posted. */
 	post_later(s, 0, now - 1);
 	drive_until(reqs[0].state == 0);
 	assert_int_equal(reqs[0].status, -ETIMEDOUT);

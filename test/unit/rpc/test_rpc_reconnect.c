@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Sessions that connect again: what becomes of requests and events, and of answers that come too
- * late or were made up. When they connect again is in test_rpc_backoff.c, ends at any moment in
- * test_rpc_again_any.c.
+ * Sessions that connect again: what becomes of requests and events, and of late or forged answers.
+ * When sessions connect again is in test_rpc_backoff.c, ends at any moment in test_rpc_again_any.c.
  */
 
 #include <errno.h>
@@ -15,8 +14,8 @@
 /* ---- requests ---- */
 
 /*
- * What had begun comes back, what had not begun waits, and so does what is posted meanwhile; time
- * is up for one of them.
+ * Requests that had begun come back; those that had not begun wait, as do those posted meanwhile;
+ * one of them reaches its deadline.
  */
 static void
 test_requests(void **state)
@@ -44,7 +43,7 @@ test_requests(void **state)
 						  .type = ECHO,
 						  .deadline = now + MIN_US / 2 * US };
 	post1(&reqs[SLOTS + 12]);
-	/* The time for it has not come. */
+	/* Not yet time for the next attempt. */
 	drive(1000);
 	assert_int_equal(a.nb_back, SLOTS);
 	assert_int_equal(stats_of(&a).retries, 0);
@@ -96,7 +95,7 @@ long_ones(bool again)
 						 .room = sizeof(resp[i]) };
 		list[i] = &reqs[i];
 	}
-	/* All begin; a piece of each goes in turn, as far as credit reaches. */
+	/* All requests begin: each sends a piece in turn, as far as the credit reaches. */
 	assert_int_equal(leat_rpc_post(list, SLOTS), SLOTS);
 	for (i = 0; i < SLOTS; i++)
 		sent += s->tx_more[reqs[i].slot].out.sent > 0;
@@ -145,7 +144,7 @@ setup_credits(void **state)
 	return again_setup(state);
 }
 
-/* Posted before it was ever up. */
+/* Requests posted before the session was ever up. */
 static void
 test_first(void **state)
 {
@@ -163,14 +162,14 @@ test_first(void **state)
 	b_returns();
 	pass_until(a.nb_back == 3);
 	expect(0, 3, 0, 0);
-	/* Told once, not with each attempt. */
+	/* DOWN is reported once, not with each attempt. */
 	assert_int_equal(a.nb_ev[LEAT_RPC_DOWN], 1);
 	assert_int_equal(a.nb_ev[LEAT_RPC_UP], 1);
 	assert_int_equal(stats_of(&a).reconnects, 0);
 	close_all(s);
 }
 
-/* ---- late, and made up ---- */
+/* ---- late and forged packets ---- */
 
 #define ROUNDS 500
 
@@ -190,14 +189,14 @@ test_late(void **state)
 		pass_until(b.nb_later == SLOTS);
 		assert_int_equal(leat_rpc_close(b.accepted, 0), 0);
 		pass_until(a.nb_back == back + SLOTS);
-		/* A lost END is missed after a while. */
+		/* The loss of an END is noticed after a while. */
 		expect(0, SLOTS, reqs[0].status, 0);
 		assert_true(reqs[0].status == -ENOTCONN ||
 			    (strcmp(device, PAIR_LOSSY) == 0 && reqs[0].status == -EHOSTDOWN));
 		for (i = 0; i < SLOTS; i++)
 			memset(in[i], 0x22, 16);
 		pass_until(a.nb_ev[LEAT_RPC_UP] > ups);
-		/* Same session, same slots, same numbers. */
+		/* The same session, slots and numbers. */
 		post_n(s, SLOTS, SLOTS, LATER);
 		pass_until(b.nb_later == 2 * SLOTS);
 		for (i = 0; i < SLOTS; i++) {
@@ -225,8 +224,8 @@ test_late(void **state)
 }
 
 /*
- * A packet with what the connection before had: its token, its epoch. It ends the connection it
- * came over, as anything that can't be, and answers nothing.
+ * A packet with the token and epoch of the previous connection. It ends the connection over which
+ * it came, as any invalid packet, and answers nothing.
  */
 static void
 forged(int violation, bool token)
@@ -298,7 +297,7 @@ test_events(void **state)
 		pass_until(s->state != RPC_OPEN);
 	}
 	pass_until(s->state == RPC_OPEN);
-	/* It was up, and had been down, and is up. */
+	/* It was up, went down, and is up. */
 	assert_int_equal(leat_rpc_events(a.rpc, ev, 8), 3);
 	assert_int_equal(ev[0].type, LEAT_RPC_UP);
 	assert_int_equal(ev[1].type, LEAT_RPC_DOWN);
@@ -309,7 +308,7 @@ test_events(void **state)
 	}
 	assert_int_equal(leat_rpc_events(a.rpc, ev, 8), 0);
 
-	/* Given out one by one, while more happens. */
+	/* Events are fetched one by one, while more happens. */
 	for (i = 0; i < 2; i++) {
 		pass_until(s->state == RPC_OPEN);
 		b_breaks();
@@ -326,7 +325,7 @@ test_events(void **state)
 	assert_int_equal(ev[1].type, LEAT_RPC_DOWN);
 	assert_int_equal(ev[1].status, 0);
 
-	/* At its end all of it is told, and in order. */
+	/* At the session's end all events are delivered, and in order. */
 	for (i = 0; i < 3; i++) {
 		pass_until(s->state == RPC_OPEN);
 		b_breaks();
@@ -341,7 +340,7 @@ test_events(void **state)
 	assert_int_equal(ev[2].type, LEAT_RPC_UP);
 	assert_int_equal(ev[3].type, LEAT_RPC_ENDED);
 
-	/* Closed: nothing of it is told any more. */
+	/* Closed: no event of the session is delivered any more. */
 	assert_int_equal(leat_rpc_close(s, 0), 0);
 	assert_int_equal(leat_rpc_close(s, 0), -EALREADY);
 	ups = leat_rpc_events(a.rpc, ev, 8);
@@ -351,11 +350,11 @@ test_events(void **state)
 	pass_until(stats_of(&b).sessions == 0);
 }
 
-/* ---- many ---- */
+/* ---- many connections, one after another ---- */
 
 #define TIMES 10000
 
-/* Nothing grows, and no packet is taken for one of another connection. */
+/* Memory does not grow, and no packet is taken for one of another connection. */
 static void
 test_many(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* How sessions begin and end, and how many there are. */
+/* How sessions begin and end, and limits of their number. */
 
 #include <errno.h>
 #include <string.h>
@@ -15,7 +15,7 @@ close_all(struct leat_rpc_session *s)
 	drive_until(stats_of(&a).sessions == 0 && stats_of(&b).sessions == 0);
 }
 
-/* Posted before it stands. */
+/* Requests posted before the session is up. */
 static void
 test_before_up(void **state)
 {
@@ -71,7 +71,7 @@ test_connect_fails(void **state)
 	assert_int_equal(a.ev.status, -ECONNREFUSED);
 	assert_int_equal(req.status, -ECONNREFUSED);
 	assert_int_equal(req.refused, 1);
-	/* Posted on one that has ended: given back. */
+	/* A request posted on a session that has ended is given back. */
 	post1(&req);
 	drive_until(req.state == 0);
 	assert_int_equal(req.status, -ECONNREFUSED);
@@ -95,7 +95,7 @@ test_close_while_connecting(void **state)
 	assert_int_equal(a.nb_ev[LEAT_RPC_UP] + a.nb_ev[LEAT_RPC_ENDED], 0);
 }
 
-/* Close waits for what is under way in both directions, and refuses what is new. */
+/* Close waits for requests in flight in both directions, and refuses new ones. */
 static void
 test_drain(void **state)
 {
@@ -142,11 +142,11 @@ test_drain_timeout(void **state)
 	drive_until(a.nb_ev[LEAT_RPC_CLOSED] == 1 && req.state == 0);
 	assert_int_equal(a.ev.status, -ETIMEDOUT);
 	assert_int_equal(req.status, -ECANCELED);
-	(void)leat_rpc_close(b.accepted, 0); /* whether it has noticed or not */
+	(void)leat_rpc_close(b.accepted, 0); /* whether b has noticed the end or not */
 	drive_until(stats_of(&b).sessions == 0);
 }
 
-/* The peer's endpoint dies with requests under way; on both sides all come back. */
+/* The peer's endpoint dies with requests in flight; on both sides all come back. */
 static void
 test_death(void **state)
 {
@@ -181,7 +181,10 @@ test_death(void **state)
 	end_open(&b, PAIR_RING, NULL);
 }
 
-/* One more than the limit is refused, with the limit named; when one has left there is room. */
+/*
+ * One session more than the limit is refused, with the limit named; when one was closed there is
+ * room.
+ */
 static void
 test_limit(void **state)
 {
@@ -221,7 +224,10 @@ setup_limit(void **state)
 	return pair_setup(state);
 }
 
-/* The sum of the credits is no more than the receives; what can't be is refused at the start. */
+/*
+ * The sum of the credits is no more than the receives; an impossible configuration is refused at
+ * the start.
+ */
 static void
 test_conf(void **state)
 {

@@ -16,7 +16,7 @@ setup(void **state)
 	return tasks_setup(state);
 }
 
-/* ---- one line ---- */
+/* ---- single calls ---- */
 
 static int
 calls(void *arg)
@@ -59,7 +59,7 @@ limited(void *arg)
 
 	(void)arg;
 	/*
-	 * On a busy machine the time may be up before the request has reached its handler:
+	 * On a busy machine the time may be up before the request has reached its handler: try
 	 * again.
 	 */
 	do {
@@ -89,7 +89,7 @@ test_limited(void **state)
 	assert_int_equal(run(limited, NULL), 0);
 }
 
-/* Of two calls the first answer counts; the other call is cancelled, and its server told. */
+/* Of two calls the first answer counts; the other call is cancelled, and its server is told. */
 static int
 slow(void *arg)
 {
@@ -131,7 +131,7 @@ test_raced(void **state)
 	assert_int_equal(run(raced, NULL), 0);
 }
 
-/* ---- many ---- */
+/* ---- many calls ---- */
 
 static int
 batches(void *arg)
@@ -162,7 +162,7 @@ batches(void *arg)
 			assert_int_equal(*resp, round * 1000 + i);
 		}
 	}
-	/* Those of a batch for one peer share one message, and so do their responses. */
+	/* Requests of a batch for one peer share one packet, and so do their responses. */
 	assert_int_equal(stats_of(&a).packets_sent - sent, 200);
 	leat_rpc_batch_clear(batch);
 	assert_non_null(leat_rpc_batch_start(batch, sa[0], ECHO, 8, 8));
@@ -184,7 +184,7 @@ test_batches(void **state)
 	assert_int_equal(run(batches, NULL), 0);
 }
 
-/* Many at once, of which some never end by themselves. */
+/* Many calls at once, some of which never end by themselves. */
 static int
 many(void *arg)
 {
@@ -205,7 +205,7 @@ many(void *arg)
 		assert_int_equal(reqs[i].state, 0);
 		assert_int_equal(reqs[i].status, i < 6 ? 0 : -ECANCELED);
 	}
-	/* One that is posted is not waited for by another. */
+	/* A task does not wait for a request that another one posted. */
 	assert_int_equal(leat_rpc_post(list, 1), 1);
 	assert_int_equal(leat_rpc_call_many(list, 2), -EINVAL);
 	while (nb_done == 0)
@@ -281,7 +281,7 @@ test_nested(void **state)
 
 static struct leat_rpc_session *lasting;
 
-/* What is under way when it goes down has failed; the next call waits, within its time. */
+/* Calls in flight when the session goes down fail; the next call waits, within its time. */
 static int
 call_again(void *arg)
 {
@@ -311,7 +311,7 @@ test_again(void **state)
 	int ret;
 
 	(void)state;
-	/* The reactor itself closes what has ended, and nothing else. */
+	/* The reactor itself closes sessions that have ended, and no others. */
 	assert_int_equal(leat_rpc_reactor_remove(a.rpc), 0);
 	assert_int_equal(leat_rpc_reactor_add(r, a.rpc, NULL), 0);
 	lasting = leat_rpc_connect(a.rpc, addr, &conf);
@@ -335,7 +335,7 @@ test_again(void **state)
 	assert_int_equal(leat_rpc_close(lasting, 0), 0);
 }
 
-/* The stop of the reactor ends it. */
+/* The stop of the reactor ends the session. */
 static void
 test_again_stop(void **state)
 {
@@ -360,7 +360,7 @@ test_again_stop(void **state)
 	assert_int_equal(req.refused, 1);
 }
 
-/* ---- endpoint and context in one ---- */
+/* ---- endpoint and context opened in one call ---- */
 
 static struct leat_rpc_session *opened;
 
@@ -399,7 +399,7 @@ open_task(void *arg)
 	return ret;
 }
 
-/* It ends with the reactor, its sessions with it. */
+/* The context ends with the reactor, and its sessions with it. */
 static void
 test_open(void **state)
 {
@@ -415,7 +415,7 @@ test_open(void **state)
 	assert_int_equal(ret, -ESHUTDOWN);
 }
 
-/* The stop of the reactor names what is not answered. */
+/* The stop of the reactor names unanswered requests. */
 static void
 test_stop(void **state)
 {
@@ -434,7 +434,8 @@ test_stop(void **state)
 }
 
 /*
- * In the midst of calls: all comes to rest in order, and what the device has comes back by itself.
+ * Stopped in the middle of calls: all come to rest in order, and the device's ops come back by
+ * themselves.
  */
 static int
 caller(void *arg)

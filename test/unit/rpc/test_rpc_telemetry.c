@@ -29,7 +29,7 @@ asker(void *arg)
 	return NULL;
 }
 
-/* Asks while both contexts are driven. */
+/* Ask while both contexts are driven. */
 static const char *
 ask(const char *cmd)
 {
@@ -60,7 +60,7 @@ expect_n(const char *answer, const char *key, uint64_t value)
 {
 	char text[2][24];
 
-	/* One more digit would do, too. */
+	/* A value with one more digit would match, too. */
 	snprintf(text[0], sizeof(text[0]), "%" PRIu64 ",", value);
 	snprintf(text[1], sizeof(text[1]), "%" PRIu64 "}", value);
 	if (telemetry_find(answer, key, text[0]) == NULL &&
@@ -68,7 +68,7 @@ expect_n(const char *answer, const char *key, uint64_t value)
 		fail_msg("%s is not %" PRIu64 " in %s", key, value, answer);
 }
 
-/* The number of an end's context. */
+/* @return the number of an end's context */
 static unsigned int
 id_of(const struct end *e)
 {
@@ -88,7 +88,7 @@ id_of(const struct end *e)
 	return 0;
 }
 
-/* On a busy machine it may have been answered too late. */
+/* On a busy machine the context may have answered too late: ask again. */
 static const char *
 ask_driven(const char *cmd)
 {
@@ -134,7 +134,7 @@ test_counters(void **state)
 	expect_n(answer, "memory", stats_of(&a).memory);
 	expect_n(answer, "transfers", 0);
 	expect_n(answer, "tx_packets", 0);
-	/* By name. */
+	/* Violations are counted by name. */
 	for (i = 1; i < LEAT_RPC_VIOLATIONS; i++) {
 		char name[32], *at;
 
@@ -157,7 +157,7 @@ test_counters(void **state)
 	expect_n(answer, "tickets", 1);
 	expect(answer, "accepted", "\"yes\"");
 	expect_n(answer, "handling", 1);
-	/* Places from one on: there is none. */
+	/* Slots from 1 on: there is none. */
 	snprintf(cmd, sizeof(cmd), "/leat/rpc,%u,1", id_of(&b));
 	assert_null(strstr(ask_driven(cmd), "\"peer\""));
 
@@ -168,7 +168,7 @@ test_counters(void **state)
 	assert_null(strstr(ask_of(&a), "\"places\""));
 }
 
-/* Why a session has no connection. */
+/* The reason why a session has no connection. */
 static void
 test_down(void **state)
 {
@@ -207,7 +207,7 @@ test_down(void **state)
 	assert_int_equal(leat_rpc_close(s, 0), 0);
 	drive_until(a.nb_ev[LEAT_RPC_CLOSED] == 1 && reqs[2].state == 0);
 
-	/* One that has ended says it until it is closed. */
+	/* A session that has ended shows the reason until it is closed. */
 	other = leat_rpc_connect(a.rpc, "nowhere:1",
 				 &(const struct leat_rpc_session_conf){ .timeout_us = 1000 });
 	assert_non_null(other);
@@ -221,7 +221,7 @@ test_down(void **state)
 	drive_until(stats_of(&a).sessions == 0 && stats_of(&b).sessions == 0);
 }
 
-/* More sessions than an answer shows: the rest from a place on. */
+/* More sessions than an answer shows: the others from a given slot on. */
 static int
 setup_many(void **state)
 {
@@ -272,7 +272,7 @@ test_bad_questions(void **state)
 		assert_null(strstr(ask(cmds[i]), "\"posted\""));
 }
 
-/* One that is not driven is not waited for without end. */
+/* A context that is not driven is not waited for without end. */
 static void
 test_not_driven(void **state)
 {
@@ -284,12 +284,12 @@ test_not_driven(void **state)
 	answer = telemetry_ask(sock, cmd);
 	expect(answer, "driven", "\"no\"");
 	assert_null(strstr(answer, "\"posted\""));
-	/* And it may be asked again. */
+	/* It may be asked again. */
 	expect(ask_driven(cmd), "driven", "\"yes\"");
 }
 
 static bool over;
-static unsigned int first; /* context that is asked for, and some of those behind it */
+static unsigned int first; /* the context that is asked for; some behind it are asked for, too */
 
 static void *
 ask_on(void *arg)
@@ -307,7 +307,7 @@ ask_on(void *arg)
 	return NULL;
 }
 
-/* Contexts come and go, destroyed with a question open, too; sessions and calls go on. */
+/* Contexts come and go, and are also destroyed with a question open; sessions and calls go on. */
 static void
 test_while_changing(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Settings of a context: of a file, and while it runs. */
+/* Settings of a context: from a file, and while it runs. */
 
 #include "rpc_pair.h"
 #include "rpc_pvt.h"
@@ -31,7 +31,7 @@ test_file(void **state)
 	assert_int_equal(pair_teardown(NULL), 0);
 	tune_file_end();
 
-	/* A value that does not fit the others is told with its reason. */
+	/* A value that does not fit the others is refused with a reason. */
 	tune_file_begin("rpc.packet = 300\n");
 	ep = leat_ep_create(leat_dev_by_name(PAIR_RING), NULL);
 	assert_non_null(ep);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Every byte of what lib/rpc sends, and what its parsers refuse. */
+/* Every byte that lib/rpc sends, and every packet that its parsers refuse. */
 
 #include <errno.h>
 #include <string.h>
@@ -31,7 +31,7 @@ test_head(void **state)
 	assert_int_equal(rpc_head_get(buf, sizeof(buf), &back), LEAT_RPC_BAD_VERSION);
 }
 
-/* Behind the head of a datagram. */
+/* The numbers behind the head of a datagram. */
 static void
 test_numbers(void **state)
 {
@@ -58,7 +58,7 @@ test_numbers(void **state)
 			 LEAT_RPC_TRUNCATED);
 	assert_int_equal(rpc_numbers_get(buf, sizeof(buf), 3, &back), LEAT_RPC_BAD_FLAGS);
 	assert_int_equal(rpc_numbers_get(buf, sizeof(buf), 8, &back), LEAT_RPC_BAD_FLAGS);
-	/* What acknowledges has no number of its own. */
+	/* A packet that only acknowledges has no number of its own. */
 	assert_int_equal(rpc_numbers_get(buf, sizeof(buf), 0, &back), LEAT_RPC_BAD_FLAGS);
 	memset(buf + RPC_HEAD_LEN, 0, 4);
 	assert_int_equal(rpc_numbers_get(buf, sizeof(buf), 0, &back), 0);
@@ -83,7 +83,7 @@ test_item(void **state)
 	struct rpc_item back;
 
 	(void)state;
-	/* Nothing of what was there before is sent, with the bytes put before or behind. */
+	/* No old contents of the buffer are sent with the bytes before or behind. */
 	memset(buf, 0xee, sizeof(buf));
 	rpc_item_put(buf, &m);
 	memcpy(buf + RPC_ITEM_LEN, abc, sizeof(abc));
@@ -100,7 +100,7 @@ test_item(void **state)
 	assert_int_equal(rpc_item_get(buf, sizeof(buf), &back), LEAT_RPC_BAD_FLAGS);
 }
 
-/* One of a longer message. */
+/* A piece of a longer message. */
 static void
 test_piece(void **state)
 {
@@ -128,7 +128,7 @@ test_piece(void **state)
 	assert_memory_equal(&back, &m, sizeof(m));
 	assert_int_equal(rpc_item_get(buf, sizeof(buf) - 1, &back), LEAT_RPC_TRUNCATED);
 	assert_int_equal(rpc_item_get(buf, RPC_PIECE_LEN - 1, &back), LEAT_RPC_TRUNCATED);
-	/* The whole of its message: there is another form for that. */
+	/* A piece that is the whole message: another form exists for that. */
 	memset(buf + 16, 0, 8);
 	buf[16] = 3;
 	assert_int_equal(rpc_item_get(buf, sizeof(buf), &back), LEAT_RPC_BAD_PIECE);
@@ -275,7 +275,7 @@ test_hello(void **state)
 static void
 test_hello_refused(void **state)
 {
-	/* offset, value: one byte that makes it another hello */
+	/* offset, value: one byte that makes it an invalid or different hello */
 	static const uint8_t changes[][2] = {
 		{ 0, 'l' }, { 4, 3 },  { 5, 9 },  { 6, 0 },  { 7, 0x80 },
 		{ 24, 2 },  { 26, 1 }, { 29, 0 }, { 31, 1 }, { 38, 1 },
@@ -292,7 +292,7 @@ test_hello_refused(void **state)
 		if (rpc_hello_get(buf, sizeof(buf), &back) == NULL)
 			fail_msg("change %u is taken", i);
 	}
-	/* One that refuses needs no numbers. */
+	/* A refusing hello needs no numbers. */
 	h = (struct rpc_hello){ .version = RPC_VERSION, .refused = RPC_REFUSED_SESSIONS };
 	rpc_hello_put(buf, &h);
 	assert_null(rpc_hello_get(buf, sizeof(buf), &back));
