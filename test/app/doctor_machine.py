@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Machines made of files, for leat-doctor's --root."""
+"""Build file trees that look like machines, for leat-doctor's --root."""
 
 import contextlib
 import os

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs leat-redis-gateway for tests, before a redis-server of their own; processes and TAP are those of perf_lib.py."""
+"""Run leat-redis-gateway for tests, before a redis-server of their own; perf_lib.py has processes
+and TAP."""
 
 import os
 import shutil
@@ -28,7 +29,7 @@ def need_redis():
 
 
 def until(what, fn):
-    """Waits until fn() is true, and returns that."""
+    """Wait until fn() is true, and return its value."""
     end = time.monotonic() + DEADLINE
     while time.monotonic() < end:
         got = fn()
@@ -39,7 +40,7 @@ def until(what, fn):
 
 
 def command(*args):
-    """The bytes of a command."""
+    """Encode a command in RESP."""
     out = [b"*%d\r\n" % len(args)]
     for a in args:
         a = a if isinstance(a, bytes) else str(a).encode()
@@ -48,7 +49,7 @@ def command(*args):
 
 
 class Resp:
-    """A connection that speaks RESP, and looks at every byte."""
+    """A connection that speaks RESP, and checks every byte."""
 
     def __init__(self, where, rcvbuf=None):
         if where.startswith("unix:"):
@@ -94,7 +95,7 @@ class Resp:
         return self.read()
 
     def ended(self):
-        """Does the other side end it, without another byte?"""
+        """Return whether the other side ends the connection, without another byte."""
         try:
             return self.f.read(1) == b""
         except ConnectionResetError:
@@ -134,7 +135,7 @@ class Server:
         self.direct = until("redis-server", up)
 
     def clients(self):
-        """Of others than this test's own."""
+        """Return the clients except this test's own connection."""
         return self.direct.call("CLIENT", "LIST").decode().count("\n") - 1
 
     def kill(self):
@@ -182,7 +183,7 @@ class Gateways:
         return sum(len(os.listdir("/proc/%d/fd" % g.p.pid)) for g in self.all)
 
     def cpu(self):
-        """Seconds of CPU time."""
+        """Return seconds of CPU time."""
         total = 0
         for g in self.all:
             with open("/proc/%d/stat" % g.p.pid) as f:
@@ -191,7 +192,7 @@ class Gateways:
         return total / os.sysconf("SC_CLK_TCK")
 
     def stop(self, sig=2):
-        """Ends in order."""
+        """Stop the gateways in order."""
         for g in reversed(self.all):
             g.signal(sig)
             code = g.wait()
@@ -206,7 +207,7 @@ class Gateways:
 
 
 def cli(where, *args, stdin=None):
-    """Runs redis-cli at the other end; returns its output."""
+    """Run redis-cli at the other end, and return its output."""
     at = ["-s", where[5:]] if where.startswith("unix:") else ["-h", where.rsplit(":", 1)[0], "-p",
                                                               where.rsplit(":", 1)[1]]
     p = subprocess.run(["redis-cli", *at, *args], input=stdin, stdout=subprocess.PIPE,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs leat-perf for tests: processes with deadlines, lines waited for, results as TAP."""
+"""Run leat-perf for tests: processes with deadlines, lines waited for, results as TAP."""
 
 import json
 import os
@@ -13,14 +13,14 @@ import time
 import traceback
 
 PERF = sys.argv[1]
-DEADLINE = 120  # seconds, for whatever a test waits for; nothing comes near it unless it hangs
+DEADLINE = 120  # seconds, for whatever a test waits for; nothing takes that long unless it hangs
 CPUS = sorted(os.sched_getaffinity(0))
 CPU_A, CPU_B = CPUS[0], CPUS[-1]
 QUIET = ["--no-pci", "--log-level=lib.*:error"]
 
 
 def light(vdev):
-    """Arguments with which sides leave the CPUs to each other, and start quickly."""
+    """Return arguments with which both sides leave the CPUs to each other, and start quickly."""
     wakes = "shm" not in vdev and "efa" not in vdev
     return ["--idle", "block" if wakes else "yield", "--mbufs", "1024"]
 
@@ -39,7 +39,7 @@ def check(cond, text):
 
 
 class Proc:
-    """A leat-perf; its output is collected by two threads."""
+    """A leat-perf process; two threads collect its output."""
 
     all = []
     before = []  # a command that executes it
@@ -70,7 +70,7 @@ class Proc:
             self.cond.notify_all()
 
     def expect(self, pattern, which="out", nth=1, timeout=DEADLINE):
-        """Waits for the nth line that matches. Returns the match."""
+        """Wait for the nth line that matches, and return the match."""
         rx = re.compile(pattern)
         end = time.monotonic() + timeout
         with self.cond:
@@ -126,7 +126,7 @@ def expect_ok(p):
 
 
 def results(p):
-    """The JSON of a run, checked for its form."""
+    """Return the JSON of a run, with its form checked."""
     try:
         j = json.loads(p.out())
     except ValueError as e:
@@ -143,7 +143,7 @@ def results(p):
 
 
 def clean(p, ops, sizes, atomics=("fetch_add", "cmp_swap")):
-    """A run with --json --check: every op and size was measured, and nothing was wrong."""
+    """Check a run with --json --check: every op and size was measured, and nothing was wrong."""
     expect_ok(p)
     j = results(p)
     got = [(r["op"], r["bytes"]) for r in j["results"]]
@@ -176,7 +176,8 @@ class Listener(Proc):
 
 
 class Port:
-    """One that only a listener that is told so can have: bound, and nobody else is given it; nobody listens."""
+    """A port that no other program gets, and on which nothing listens; a listener can be told to
+    use it."""
 
     def __enter__(self):
         self.socket = socket.socket()
@@ -210,7 +211,7 @@ def case(fn):
 
 
 def main(before=None):
-    """Runs the cases, or those named on the command line behind the others' arguments."""
+    """Run all cases, or those named on the command line behind the other arguments."""
     skip_all = None
     if before is not None:
         try:
@@ -233,7 +234,7 @@ def main(before=None):
             failed += 1
             print("not ok %d - %s" % (i, name))
             text = str(e) if isinstance(e, Failed) else traceback.format_exc()
-            # What the other processes said may be the cause.
+            # The output of the other processes may show the cause.
             for p in Proc.all:
                 p.kill()
                 if p.text() not in text:

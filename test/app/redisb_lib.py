@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs leat-redis-bench and servers for tests; processes and results as TAP are those of perf_lib.py."""
+"""Run leat-redis-bench and servers for tests; perf_lib.py has processes and results as TAP."""
 
 import atexit
 import json
@@ -19,7 +19,7 @@ __all__ = ["CPU_A", "CPU_B", "DEADLINE", "SIGINT", "SIGTERM", "Failed", "Fake", 
            "results", "run", "start"]
 
 ONE = ["-l", str(CPU_A)]
-# Servers want the CPU, too; and a busy machine takes its time to answer.
+# Servers need the CPU, too; and a busy machine answers late.
 LIGHT = ["--idle", "sleep", "--timeout", "60"]
 
 COUNTERS = ("requests", "request_bytes", "bytes_sent", "bytes_received", "errors", "wrong", "nil",
@@ -38,7 +38,7 @@ def bench(where, app, eal=None):
 
 
 def results(p):
-    """The JSON of a run, checked for its form."""
+    """Return the JSON of a run, with its form checked."""
     try:
         j = json.loads(p.out())
     except ValueError as e:
@@ -54,7 +54,7 @@ def results(p):
 
 
 def clean(p, requests=None):
-    """A run in which all went well; so many requests of each test."""
+    """Check a run in which all went well, with so many requests of each test."""
     j = results(expect_ok(p))
     check([r["test"] for r in j["results"]] == j["plan"]["tests"], p.out())
     check(j["connect"]["clients"] == j["plan"]["clients"], p.out())
@@ -68,7 +68,7 @@ def clean(p, requests=None):
 
 
 def one(p):
-    """The only result of a run."""
+    """Return the only result of a run."""
     j = results(p)
     check(len(j["results"]) == 1, p.out())
     return j["results"][0]
@@ -110,7 +110,7 @@ class Connection:
         return self.reply()
 
     def calls(self, command):
-        """How often it was called."""
+        """Return how often the command was called."""
         for line in self.call("INFO", "commandstats").decode().splitlines():
             if line.startswith("cmdstat_%s:calls=" % command):
                 return int(line.split("=")[1].split(",")[0])
@@ -137,7 +137,7 @@ class Redis:
                 break
         else:
             raise Failed("redis-server did not start:\n" + "".join(self.log))
-        # Nobody reads what else it says; it says little.
+        # The rest of its output is not read; it is short.
         self.where = ["--connect", "unix:" + self.path]
 
     def __enter__(self):
@@ -150,7 +150,7 @@ class Redis:
         return Connection(self.path)
 
     def wait_calls(self, command, n):
-        """Until a command has been called so often."""
+        """Wait until a command has been called that often."""
         c = self.connect()
         while c.calls(command) < n:
             pass
@@ -165,10 +165,11 @@ class Redis:
         self.p.stdout.close()
 
 
-# ---- one that answers wrongly ----
+# ---- a server that answers wrongly ----
 
 class Fake:
-    """answer(args, n) gives the bytes of the nth reply of a connection; None: it closes it. step: bytes sent at a time."""
+    """A server whose answer(args, n) gives the bytes of the nth reply of a connection; None closes
+    it. step: bytes sent at a time."""
 
     def __init__(self, answer, greeting=b"", step=1 << 20):
         self.dir = tempfile.mkdtemp(prefix="leat-redis-")

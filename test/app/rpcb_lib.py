@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs leat-rpc-bench for tests; processes and results as TAP are those of perf_lib.py."""
+"""Run leat-rpc-bench for tests; perf_lib.py has processes and results as TAP."""
 
 import json
 
@@ -11,10 +11,9 @@ __all__ = ["CPU_A", "CPU_B", "Failed", "Port", "Proc", "Skipped", "case", "check
            "exact", "main", "need_device", "ranks_of", "results", "run", "self_run", "Listener",
            "TWO"]
 
-# Two lcores, on two CPUs where there are two.
+# Two lcores, on two CPUs if there are two.
 TWO = ["--lcores", "0@%d,1@%d" % (CPU_A, CPU_B)]
-# Loops of other tests want the CPUs, too.
-# A busy machine may take its time to connect, and for a call.
+# Loops of other tests need the CPUs, too. A busy machine takes long to connect, and for a call.
 LIGHT = ["--idle", "sleep", "--timeout", "60"]
 PATIENT = LIGHT + ["--deadline", "60M"]
 
@@ -42,7 +41,7 @@ def latency(rows, kinds):
 
 
 def results(p):
-    """The JSON of a run, checked for its form."""
+    """Return the JSON of a run, with its form checked."""
     try:
         j = json.loads(p.out())
     except ValueError as e:
@@ -66,7 +65,7 @@ def results(p):
 
 
 def exact(j, calls, warmup):
-    """So many calls were made, all of them well, and each was served."""
+    """Check that so many calls were made, all successful, and that each was served."""
     t = j["total"]
     check(t["calls"] == calls, "%d calls instead of %d" % (t["calls"], calls))
     check(t["served"] == calls + warmup, "%d served instead of %d" % (t["served"], calls + warmup))
@@ -104,7 +103,7 @@ def client(vdev, addr, app, wait=True, eal=None):
 
 
 def ranks_of(vdev, n, where, app, lcores=1, first=0):
-    """Starts n processes that meet in a directory, or some of them."""
+    """Start n processes that meet in a directory, or some of them."""
     started = []
     for r in range(first, n):
         cpu = (CPU_A, CPU_B)[r % 2]

@@ -13,20 +13,20 @@ import time
 from perf_lib import DEADLINE, PERF as TOOL, Failed, Skipped, case, check, main
 
 COUNT = iter(range(1 << 30))
-# Whoever started this in the background may have had them ignored, and so would what is started here.
+# A shell that starts this in the background may ignore these signals, and children inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 COMMANDS = ["create", "attach", "send", "recv", "inspect", "terminate", "destroy"]
 
 
 def start(*args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, **options):
-    """A leat-channel in the background."""
+    """Start a leat-channel in the background."""
     return subprocess.Popen([TOOL] + list(args), stdin=stdin, stdout=stdout, stderr=subprocess.PIPE,
                             **options)
 
 
 def collect(*args):
-    """One whose output goes to a file: however much it is, it is taken."""
+    """Start a leat-channel whose output goes to a file, so that it never blocks on a pipe."""
     with tempfile.TemporaryFile() as file:
         p = start(*args, stdout=file)
         p.file = os.fdopen(os.dup(file.fileno()), "rb")
@@ -49,7 +49,7 @@ def finish(p, stdin=None):
 
 
 def run(*args, stdin=None, code=0, err=None, **options):
-    """Runs it and checks its end; err is a pattern of what it says on stderr, None: nothing."""
+    """Run leat-channel and check its end; err is a pattern of its stderr, None: nothing."""
     if stdin is not None:
         p = finish(start(*args, stdin=subprocess.PIPE, **options), stdin)
     else:
@@ -61,7 +61,7 @@ def run(*args, stdin=None, code=0, err=None, **options):
 
 
 class Channel:
-    """A name that nobody had before; /dev/shm may be others', too."""
+    """A channel with a new name; other processes may use the same /dev/shm."""
 
     def __init__(self, *options, make=True):
         self.name = "/leat-test-%d-%d-%d" % (os.getpid(), time.time_ns(), next(COUNT))
@@ -84,14 +84,14 @@ class Channel:
         return j
 
     def until(self, what):
-        """Looks until it is so."""
+        """Look at the channel until the condition holds."""
         end = time.monotonic() + DEADLINE
         while not what(self.inspect()):
             check(time.monotonic() < end, "it did not come to that: %s" % self.inspect())
 
 
 def waiting(*who):
-    """All of these processes are asleep in the channel."""
+    """Return whether all these processes sleep in the channel."""
     return lambda j: {p.pid for p in who} <= {w["pid"] for w in j["participants"] if w["waiting"]}
 
 
@@ -140,7 +140,7 @@ def usage():
             (["attach", "--interval", "0"], "out of range"),
             (["attach", "--interval", "1s"], "not a number")):
         run(args[0], "/x", *args[1:], code=2, err=words)
-    # What a terminal would obey does not reach it.
+    # Control sequences do not reach the terminal.
     run("\x1b[2J\n", code=2, err=r"'\?\[2J\?' is no command")
 
 
@@ -173,7 +173,7 @@ def lines():
         check(run("recv", ch.name, "-n2") == b"a\nb\n", "two of three")
         check(run("recv", ch.name) == b"no newline\n", "the third")
         check(run("recv", ch.name) == b"", "all there was")
-        # Without the slash it is the same one.
+        # The name without the slash is the same channel.
         run("send", ch.name[1:], "x")
         check(run("recv", ch.name[1:], "--timeout", "0") == b"x\n", "name without slash")
         run("send", ch.name, "", err="left out: 1")
@@ -190,7 +190,8 @@ def bytes_of_all_values():
         items = [b"a\nb", b"\xff\xfe", b"\n", b"last"]
         run("send", ch.name, "-z", stdin=b"\0".join(items))
         check(run("recv", ch.name, "-z") == b"".join(i + b"\0" for i in items), "null")
-        # What JSON's text is, and what is none (RFC 3629): overlong, surrogate, beyond the last, cut off.
+        # Texts that JSON can hold, and bytes that are none (RFC 3629): overlong, surrogate, too
+        # large, cut off.
         for text in ("\u00e9", "\u20ac", "\U0001f600", "\x7f\x01\"\\/",
                      "\u0800\ud7ff\ue000\U0010ffff"):
             run("send", ch.name, text)
@@ -234,7 +235,8 @@ def a_full_channel():
         kept = run("recv", ch.name).splitlines()
         check(kept == [b"%d" % i for i in range(37, 100)], str(kept))
         check(ch.inspect()["counters"]["overwritten"] == 37, str(ch.inspect()))
-        # The oldest in somebody's hands, who can't write it: the new ones go, and nothing waits or fails.
+        # The oldest frame is held, so that it can't be overwritten: new frames are dropped, and
+        # nothing waits or fails.
         run("send", ch.name, "--full", "fail", stdin=many, code=3, err="full.*--full")
         r, w = os.pipe()
         os.set_blocking(w, False)
@@ -253,7 +255,7 @@ def a_full_channel():
         os.close(r)
         os.close(w)
         check(len(run("recv", ch.name).splitlines()) == 63, "given back")
-        # Waiting is the default: all of it arrives.
+        # Waiting is the default: all frames arrive.
         p = start("send", ch.name, "--terminate", stdin=subprocess.PIPE)
         q = collect("recv", ch.name, "--follow")
         data = b"".join(b"line %d\n" % i for i in range(20000))
@@ -378,7 +380,8 @@ def what_is_no_channel():
 
 @case
 def memory_that_lies():
-    """Whatever is in it: an answer, or an error in words. Never a signal, never no end."""
+    """Arbitrary contents of the block: an answer, or an error in words; never a signal, never a
+    hang."""
     seed = random.randrange(1 << 32)
     rng = random.Random(seed)
     with Channel("--size", "4K") as ch:
@@ -388,7 +391,7 @@ def memory_that_lies():
         for turn in range(60):
             lies = bytearray(good)
             for _ in range(rng.randrange(1, 9)):
-                # The head and the positions, or marks and frames.
+                # Change the head and the positions, or marks and frames.
                 at = rng.choice((rng.randrange(8, 1024), rng.randrange(9088, len(good))))
                 lies[at] = rng.choice((0, 1, 0x7f, 0xff, rng.randrange(256)))
             for args in (["inspect"], ["inspect", "--json"], ["recv"],
@@ -418,7 +421,7 @@ def somebody_elses():
     if os.getuid() != 0:
         raise Skipped("only root can try as somebody else")
     with Channel() as ch:
-        # Whoever it is must be able to run the tool: not all of them can go where it was built.
+        # The other user must be able to run the tool: not all users can enter the build directory.
         other = {"user": 65534, "group": 65534, "extra_groups": []}
         try:
             run("--version", **other)
@@ -444,7 +447,7 @@ def no_place_left():
 
 @case
 def interrupted():
-    """A signal ends each wait: nothing is held any more, and the exit code says which it was."""
+    """A signal ends each wait: no frame stays held, and the exit code says which signal it was."""
     with Channel("--size", "4K") as ch:
         for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             for args in (["recv", "-f"], ["recv", "-n", "9"], ["attach"], ["send"]):
@@ -460,7 +463,7 @@ def interrupted():
         ch.until(waiting(p))
         p.send_signal(signal.SIGINT)
         check(finish(p).returncode == 128 + signal.SIGINT and p.err == "", p.err)
-        # As nohup or a shell's background start it: the signal is to be ignored.
+        # Started as by nohup or in a shell's background: the signal stays ignored.
         p = start("recv", ch.name, "-n", "64",
                   preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
         ch.until(waiting(p))
@@ -471,7 +474,7 @@ def interrupted():
 
 @case
 def stdout_that_takes_nothing():
-    """Frames are consumed when stdout has them: else others have them."""
+    """Frames are consumed when stdout has taken them; otherwise other readers get them."""
     with Channel() as ch:
         run("send", ch.name, "a", "b", "c")
         with open("/dev/full", "wb") as full:
@@ -483,7 +486,7 @@ def stdout_that_takes_nothing():
         run("attach", ch.name, "--interval", "0.01", stdout=w, code=128 + signal.SIGPIPE)
         os.close(w)
         check(sorted(run("recv", ch.name).splitlines()) == [b"a", b"b", b"c"], "given back")
-        # Somebody who does not read: held up in the middle of a frame, then interrupted.
+        # A pipe that is not read: blocked in the middle of a frame, then interrupted.
         run("send", ch.name, stdin=b"y" * 200000)
         p = start("recv", ch.name, "-f")
         ch.until(lambda j: j["frames"]["reading"] == 1)
@@ -496,14 +499,16 @@ def stdout_that_takes_nothing():
 @case
 def killed():
     with Channel() as ch:
-        # A receiver dies with a frame in its hands: it holds up nobody, and the frame comes again.
+        # A receiver dies with a held frame: no other receiver is held up, and the frame is
+        # delivered again.
         run("send", ch.name, stdin=b"y" * 200000)
         p = start("recv", ch.name, "-f")
         ch.until(lambda j: j["frames"]["reading"] == 1)
         p.kill()
         p.communicate()
         check(len(run("recv", ch.name, "-n1")) == 200001, "redelivered")
-        # Some of each die in the middle of their work; what the last sender sends arrives all the same.
+        # Senders and receivers are killed in the middle of their work; all frames of the last
+        # sender arrive.
         for _ in range(5):
             sender = start("send", ch.name, stdin=subprocess.PIPE)
             reader = start("recv", ch.name, "-f", stdout=subprocess.DEVNULL)
@@ -515,7 +520,7 @@ def killed():
         p = collect("recv", ch.name, "-f")
         run("send", ch.name, "--terminate", "the end")
         check(finish(p).returncode == 0, p.err)
-        # What a dead reader had may come behind it.
+        # Frames that a dead reader held may come after it.
         got = p.out.splitlines()
         check(got.count(b"the end") == 1 and set(got) <= {b"line", b"the end"}, str(p.out[-200:]))
         j = ch.inspect()

@@ -10,7 +10,7 @@ import tempfile
 from doctor_machine import EFA, GOOD, STATUS, USER, machine
 from perf_lib import DEADLINE, PERF as DOCTOR, Skipped, case, check, main
 
-# What is read below the root; what libfabric and the plugins say is this machine's.
+# Checks that read files below the root; libfabric and the plugins are always this machine's.
 FILES = "mem,cpu,kernel,rdma,efa"
 PLUGINS = os.environ.get("LEAT_TEST_PLUGINS", "").split()
 LEVELS = ["ok", "info", "warning", "error"]
@@ -33,7 +33,7 @@ def doctor(*args, stdout=subprocess.PIPE):
 
 
 def schema(r):
-    """The JSON of a run, checked for its form and for what must hold of any."""
+    """Check the JSON of a run: its form, and what must hold of any run."""
     check(CLEAN.fullmatch(r.out), "bytes that are not printable: %r" % r.out)
     j = json.loads(r.out)
     check(j["schema"] == "leat-doctor" and j["version"] == 1, str(j))
@@ -57,7 +57,7 @@ def schema(r):
 
 
 def examine(files, only=FILES):
-    """Findings of a machine, by check (and subject); those above info must tell a remedy."""
+    """Return findings of a machine, by check (and subject). Each above info must name a remedy."""
     with machine(files) as root:
         j = schema(doctor("--root", root, "--json", "--only", only))
     for f in j["findings"]:
@@ -71,7 +71,7 @@ def above(findings, least="warning"):
 
 
 def expect(files, wanted, mend=None, only=FILES):
-    """Exactly these findings above info; mend is a pattern for the last one's remedy."""
+    """Check that these are the findings above info; mend is a pattern for the last one's remedy."""
     found = examine(files, only)
     check(above(found) == wanted, "found %s\n%s" % (above(found), json.dumps(found, indent=1)))
     if mend is not None:
@@ -168,7 +168,7 @@ def uverbs_without_permission():
     expect(closed, denied, "chmod 0666 /dev/infiniband/uverbs0")
     expect(GOOD | {nodes[0]: ("", 0o664)}, denied)
     expect(GOOD | {nodes[0]: ("", 0o660)}, denied)
-    # whoever runs this test owns the file
+    # the user who runs this test owns the file
     expect(GOOD | {nodes[0]: ("", 0o660), "/proc/self/status":
                    STATUS.replace("Groups:\t", "Groups:\t4 %d " % os.getegid())}, [])
     expect(closed | {"/proc/self/status": STATUS.replace(str(USER), str(os.geteuid()))}, [])
@@ -286,7 +286,7 @@ def broken_files_all_at_once():
     both = EFA | GOOD
     for name, data in mutants().items():
         survives(dict.fromkeys(both, data), name)
-    # what is no file: directories, pipes, links to themselves
+    # things that are not files: directories, pipes, links to themselves
     for kind in ("dir", "fifo", "loop"):
         survives({k: (kind, None) for k in both}, kind)
     survives({}, "nothing")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Redis' own programs, and clients that misbehave, through both legs: test_gw.py LEAT_REDIS_GATEWAY VDEV
-[soak]"""
+"""Redis' own programs, and clients that misbehave, through both legs.
+
+test_gw.py LEAT_REDIS_GATEWAY VDEV [soak]"""
 
 import json
 import os
@@ -12,7 +13,8 @@ import sys
 import threading
 import time
 
-from gw_lib import DEADLINE, Failed, Gateways, Resp, Server, case, check, cli, command, main, need_redis, until
+from gw_lib import (DEADLINE, Failed, Gateways, Resp, Server, case, check, cli, command, main,
+                    need_redis, until)
 
 VDEV = sys.argv[2]
 SOAK = "soak" in sys.argv[3:]
@@ -28,7 +30,7 @@ def redis_cli():
         check(cli(g.where, "SET", "a", "1") == "OK\n", "SET")
         check(cli(g.where, "INCR", "a") == "2\n", "INCR")
         check(cli(g.where, "GET", "a") == "2\n", "GET")
-        # Several commands of one connection, as of a terminal.
+        # Several commands on one connection, as from a terminal.
         check(cli(g.where, stdin=b"PING\nECHO hello\nGET a\n") == "PONG\nhello\n2\n", "from stdin")
         lines = b"".join(command("SET", "k%d" % i, "v%d" % i) for i in range(20000))
         out = cli(g.where, "--pipe", stdin=lines)
@@ -44,7 +46,7 @@ def tcp_backend_and_unix_listener():
         with Gateways(VDEV, "127.0.0.1:" + s.port, listen=path) as g:
             check(g.where == path, g.where)
             check(cli(path, "PING") == "PONG\n", "PING")
-            # The log tells which of the server's clients it is.
+            # The log names the server's id of the client.
             c = g.connect()
             name = c.call("CLIENT", "ID") and dict(
                 f.split("=", 1)
@@ -84,7 +86,7 @@ def pipelines():
 
 @case
 def both_directions_full():
-    """A client that writes without reading is stopped, and has lost nothing when it reads at last."""
+    """A client that writes without reading is stopped, and loses nothing when it reads at last."""
     with Server("--client-output-buffer-limit", "normal 0 0 0") as s, gateways(s, "--client-bytes",
                                                                                "64K") as g:
         value = os.urandom(1 << 20)
@@ -113,7 +115,7 @@ def subscriber_that_does_not_read():
         pub = g.connect()
         for i in range(n):
             check(pub.call("PUBLISH", "ch", b"%d " % i + text) == 1, "PUBLISH %d" % i)
-        # What it did not read waits at the server, not in the gateway.
+        # Replies that the client did not read wait at the server, not in the gateway.
         held = [f for f in s.direct.call("CLIENT", "LIST", "TYPE", "pubsub").decode().split()
                 if f.startswith("omem=")]
         check(int(held[0][5:]) > 10000 * n // 2, "the server holds %s" % held)
@@ -169,14 +171,14 @@ def redis_benchmark():
 
 @case
 def half_closed():
-    """A client that ends its direction gets the answers of what it sent, and then the end."""
+    """A client that ends its direction gets the answers to its commands, and then the end."""
     with Server() as s, gateways(s) as g:
         for n in (1, 100):
             c = g.connect()
             check(c.call("PING") == "+PONG", "PING")
             c.s.sendall(b"".join(command("SET", "h%d" % i, "x" * 1000) for i in range(n)))
             c.s.shutdown(socket.SHUT_WR)
-            # Redis itself answers what it has read, and drops what comes with the end.
+            # Redis itself answers what it has read, and drops commands that come with the end.
             try:
                 while c.read() == "+OK":
                     pass
@@ -190,7 +192,7 @@ def half_closed():
 
 @case
 def closed_at_once():
-    """What was written before a close, and before a reset, arrives."""
+    """Bytes written before a close, and before a reset, arrive."""
     with Server() as s, gateways(s) as g:
         for i in range(50):
             c = g.connect()
@@ -204,7 +206,7 @@ def closed_at_once():
         c.s.sendall(command("PING") + command("QUIT"))
         check(c.read() == "+PONG" and c.read() == "+OK" and c.ended(), "QUIT")
         c.close()
-        # Killed by the server: the client hears of it without asking.
+        # Killed by the server: the client sees the end without sending anything.
         c = g.connect()
         number = c.call("CLIENT", "ID")
         s.direct.call("CLIENT", "KILL", "ID", number)
@@ -223,7 +225,7 @@ def server_killed_and_started_again():
         for c in cs:
             check(c.ended(), "a client of a dead server waits")
             c.close()
-        # One that comes meanwhile is served when the server is there again.
+        # A client that connects meanwhile is served when the server is back.
         c = g.connect()
         c.send("PING")
         s.start()
@@ -279,7 +281,7 @@ def many_connects():
             for j, c in enumerate(cs):
                 if j % 4 in (1, 2):
                     check(c.read() == "+PONG", "PING")
-                # A third of them leaves without an answer, some with a reset.
+                # A third of the clients closes without reading the answer, some with a reset.
                 if j % 4 == 3:
                     c.s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
                 c.close()
@@ -375,7 +377,7 @@ def stop_lets_requests_finish():
         until("it is blocked", lambda: "cmd=blpop" in s.direct.call("CLIENT", "LIST").decode())
         for p in reversed(g.all):
             p.signal(signal.SIGINT)
-        # One that waits for nothing is ended; no more are let in.
+        # A client that waits for nothing is disconnected; no new clients are accepted.
         check(b.ended(), "a client is kept that waits for nothing")
         until("no more are let in", lambda: refused(g.where))
         s.direct.call("RPUSH", "list", "x" * 100000)
@@ -392,7 +394,7 @@ def refused(where):
     except ConnectionRefusedError:
         return True
     except ConnectionResetError:
-        pass  # it was closed while this one came
+        pass  # it was closed while this client connected
     return False
 
 
@@ -409,14 +411,14 @@ def stop_has_a_deadline():
         for p in g.all:
             check(p.wait() in (0, 1), p.text())
         until("the server forgets it", lambda: s.clients() == 0)
-        # A second signal ends it whatever is under way.
+        # A second signal ends the gateway whatever is in flight.
         g = gateways(s, "--drain", "600")
         a = g.connect()
         a.send("BLPOP", "list", "0")
         until("it is blocked", lambda: "cmd=blpop" in s.direct.call("CLIENT", "LIST").decode())
         for p in g.all:
             p.signal(signal.SIGINT)
-        # Two signals that come before the first is looked at are one.
+        # Two signals that arrive before the first is handled count as one.
         for p in (g.forward, g.reverse):
             p.expect("%s .*: stops: 1 clients" % ("forward" if p is g.forward else "reverse"),
                      which="err")
@@ -475,7 +477,8 @@ RESET = b"\1\0\0\0\0\0\0\0"
 
 @case
 def ends_in_every_order():
-    """Either side ends its direction first, or both at once, with little or much under way: no byte is lost."""
+    """Either side ends its direction first, or both at once, with little or much data in flight: no
+    byte is lost."""
     rng = random.Random(2)
     done = threading.Semaphore(0)
     todo = {}
@@ -529,11 +532,11 @@ def ends_in_every_order():
 
 @case
 def resets():
-    """What came before a reset is delivered; the other side hears of the end."""
+    """Bytes that came before a reset are delivered; the other side sees the end."""
     def serve(s):
         what = s.recv(1)
         if what == b"r":
-            # It answers, and is reset when the client has got that.
+            # The server answers, and resets when the client has got the answer.
             s.sendall(b"y" * 100000)
             s.recv(1)
             s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
@@ -563,13 +566,13 @@ def resets():
 
 @case
 def half_closed_and_silent():
-    """A server that never answers, nor ends: the client is kept for --linger."""
+    """A server that neither answers nor closes: the client is kept for --linger."""
     ended, over = threading.Event(), threading.Event()
 
     def serve(s):
         read_all(s)
         check(ended.wait(DEADLINE), "the client is kept for ever")
-        # The gateway has closed it: what is sent now is refused.
+        # The gateway has closed the connection: further commands are refused.
         try:
             while True:
                 s.sendall(b"late")
@@ -596,7 +599,7 @@ def memory():
         c = g.connect()
         c.s.sendall(command("PING"))
         cs.pop().close()
-        # One that waits for memory gets what another one leaves.
+        # A client that waits for memory gets what another client frees.
         check(c.read() == "+PONG", "PING")
         c.close()
         cs.pop().close()
@@ -631,15 +634,15 @@ def numbers():
 
 @case
 def asleep():
-    """With clients that say nothing it takes next to no CPU time."""
+    """With silent clients the gateway takes almost no CPU time."""
     with Server() as s, gateways(s) as g:
-        # One after the other: a hundred that connect at once are another test's.
+        # One after the other: a hundred that connect at once are the subject of another test.
         cs = []
         for _ in range(100):
             cs.append(g.connect())
             check(cs[-1].call("PING") == "+PONG", "PING")
         best = None
-        # What others do on this machine makes it dearer, never cheaper.
+        # Other load of this machine makes it slower, never faster.
         for _ in range(5):
             begin, cpu = time.monotonic(), g.cpu()
             time.sleep(1)
@@ -656,7 +659,7 @@ def asleep():
 if not VDEV.startswith("fabric_ring"):
     @case
     def gateway_killed():
-        """Either of them: no client of the other one, and of the server, is stuck."""
+        """Either gateway is killed: no client of the other one, or of the server, is stuck."""
         for which in (0, 1):
             with Server() as s:
                 g = gateways(s)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is wrong is said, and who may connect: test_gw_usage.py LEAT_REDIS_GATEWAY MAN_PAGE"""
+"""Errors of usage, and which clients may connect: test_gw_usage.py LEAT_REDIS_GATEWAY MAN_PAGE"""
 
 import json
 import re
@@ -98,7 +98,7 @@ def starts(eal, app):
 
 @case
 def open_to_others():
-    """Beyond this machine only with --allow, or before a server that asks for a password."""
+    """Clients of other machines only with --allow, or before a server that requires a password."""
     need_redis()
     with Server() as s:
         for where in ("0.0.0.0:0", ":0", "[::]:0"):
@@ -110,7 +110,7 @@ def open_to_others():
         bad(2, "asks for no password", TCP, ["--listen", "0.0.0.0:0", "--backend", s.sock])
         starts(TCP, ["--listen", "0.0.0.0:0", "--backend", s.sock, "--allow", "10.0.0.0/8"])
         starts(TCP, ["--listen", "127.0.0.1:0", "--backend", s.sock])
-        # Names of the process.
+        # Names within the process.
         starts(RING, ["--listen", "0.0.0.0:1", "--backend", s.sock])
         bad(2,
             "0.0.0.0:0 can be reached from other machines, .* sees clients of the gateway only: "
@@ -124,7 +124,7 @@ def open_to_others():
             "whether the backend .* asks for a password is not known \\(Connection refused\\): "
             "start it first", TCP,
             ["--listen", "0.0.0.0:0", "--backend", nobody])
-    # One that says nothing, and one that is no server of this kind.
+    # A server that says nothing, and a program that is no Redis server.
     with socket.socket() as mute:
         mute.bind(("127.0.0.1", 0))
         mute.listen()

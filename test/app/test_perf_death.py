@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One side ends when it should not: test_perf_death.py LEAT_PERF DEVICE [all]"""
+"""One side ends unexpectedly: test_perf_death.py LEAT_PERF DEVICE [all]"""
 
 import re
 import socket
@@ -10,9 +10,9 @@ from perf_lib import (Listener, Port, Proc, SIGCONT, SIGINT, SIGKILL, SIGSTOP, S
                       case, check, clean, client, main, need_device, results)
 
 VDEV = sys.argv[2]
-# Each op, or of each test some.
+# All ops, or some of each test.
 ALL = sys.argv[3:] == ["all"]
-# Rows come quickly, so a row shows that it runs; all of them take a minute and more.
+# Rows come quickly, so a row shows that the run is going on; all rows take a minute and more.
 MANY = ["--size", ",".join(["1", "4K", "64K"] * 1300), "-D", "0.02"]
 
 
@@ -60,7 +60,7 @@ def kill_listeners(test, ops):
             check(re.search(r"^leat-perf: the listener (is gone|closed the connection): ", p.err(),
                             re.M), p.text())
             check(time.monotonic() - begin < 30, "took %.1f s" % (time.monotonic() - begin))
-            # The same port again: the one that is waiting for it gets through.
+            # The same port again: the client that waits for it gets through.
             late = client(VDEV, addr, ["--size", "8", "-n", "50", "--check", "--timeout", "60",
                                        "--json"], wait=False)
             again = Listener(VDEV, addr=addr)
@@ -176,7 +176,7 @@ def garbage_on_the_port_does_no_harm():
             if len(held) % 2:
                 s.shutdown(socket.SHUT_WR)
         except OSError:
-            pass  # it may have had enough already
+            pass  # the server may have closed already
     works(srv)
     for s in held:
         s.close()

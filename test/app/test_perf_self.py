@@ -13,7 +13,7 @@ SIZES = [0, 1, 8, 95, 96, 97, 511, 512, 513, 519, 520, 521, 4095, 4096, 4097, 65
 
 
 def lcores(n):
-    # Two lcores also where there is one CPU: then they share it.
+    # Two lcores even if there is one CPU: they share it.
     cpus = [CPU_A, CPU_B][:n]
     return ["--lcores", ",".join("%d@%d" % (i, c) for i, c in enumerate(cpus))]
 
@@ -87,7 +87,8 @@ def messages_over_the_library_s_tagged_ops():
 
 @case
 def all_with_others():
-    """In any place, and with what is one of all or not; one that is named must be offered."""
+    """"all" in any place, and with ops that it includes or not; an op that is named must be
+    offered."""
     for ops in ("all,msg", "msg,write,all"):
         clean(self_run(2, ["--op", ops, "--check", "--json", "-n", "20", "--size", "8"]),
               ALL_OPS[:2] + ["msg"] + ALL_OPS[2:], [8])
@@ -120,13 +121,13 @@ def by_duration():
                                            "--size", "8"])))
         check(len(j["results"]) == len(ALL_OPS), str(j))
         for r in j["results"]:
-            # Less by what is lost when cycles and times are converted.
+            # Slightly less, because of rounding between cycles and times.
             check(r["elapsed_s"] >= 0.0499 and r["iterations"] > 0, str(r))
 
 
 @case
 def large_messages():
-    # More than the budget for buffers: single ones, a window of one.
+    # More than the budget for buffers: single messages, a window of one.
     p = self_run(2, ["--op", "send", "--check", "-n", "1", "--warmup", "0", "--size", "300M",
                      "--json", "--timeout", "60"])
     clean(p, ["send"], [300 << 20])
@@ -219,7 +220,7 @@ def says_when_it_is_not_alone():
 
 @case
 def sleeps_instead_of_polling():
-    # Rounds that each waited for the next look at the clock would take 4 ms each.
+    # Rounds that each waited for the next look at events would take 4 ms each.
     p = run(lcores(2) + [RING], ["--self", "--idle", "block", "--op", "all", "--check", "--json",
                                  "-n", "200", "--size", "8,65536"])
     clean(p, ALL_OPS, [8, 65536])

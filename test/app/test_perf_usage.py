@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is wrong is said, and nothing hangs: test_perf_usage.py LEAT_PERF"""
+"""Errors of usage, and nothing hangs: test_perf_usage.py LEAT_PERF"""
 
 import json
 import os
@@ -126,7 +126,7 @@ def addresses():
             ["--listen", "127.0.0.1:%d" % s.getsockname()[1]])
     bad(1, "192.0.2.77", TCP, ["--listen", "192.0.2.77:0"])
     bad(1, "127.0.0.1:99999", TCP, ["--listen", "127.0.0.1:99999"])
-    # Nobody listens, nobody is there, and somebody who says nothing.
+    # No listener, no machine, and a server that says nothing.
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         addr = "127.0.0.1:%d" % s.getsockname()[1]

@@ -10,7 +10,7 @@
 #include "../common/num.h"
 #include "wire.h"
 
-/* num.c complains through it. */
+/* num.c reports errors through this function. */
 void
 perf_msg(const char *fmt, ...)
 {
@@ -163,7 +163,7 @@ test_wrong_messages_are_refused(void **state)
 	assert_int_equal(wire_decode(buf, WIRE_LEN, &got), -EPROTO);
 }
 
-/* Whatever comes: what is accepted is in range. */
+/* Random messages: accepted ones are in range. */
 static void
 test_random_bytes(void **state)
 {
@@ -209,7 +209,7 @@ test_cards(void **state)
 	assert_int_equal(wire_decode(buf, sizeof(buf), &got), 0);
 	assert_int_equal(got.type, WIRE_HELLO);
 	assert_memory_equal(&got.card, &m.card, sizeof(m.card));
-	/* no CPU, an op that there is not, a CPU that there is not */
+	/* no CPU, an unknown op, a CPU that does not exist */
 	buf[32] = 0;
 	assert_int_equal(wire_decode(buf, sizeof(buf), &got), -EPROTO);
 	buf[32] = 4;
@@ -222,7 +222,7 @@ test_cards(void **state)
 		wire_encode(&m, buf, sizeof(buf));
 		for (i = 12; i < 230; i++)
 			buf[i] = (uint8_t)(test_random(&rnd) >> 32);
-		memset(buf + 30, 0, 2); /* ops, or it is hardly ever right */
+		memset(buf + 30, 0, 2); /* valid ops, or the message is hardly ever valid */
 		memset(buf + 38, 0, 2);
 		if (wire_decode(buf, sizeof(buf), &got) < 0)
 			continue;
@@ -232,7 +232,7 @@ test_cards(void **state)
 	}
 }
 
-/* Of another version nothing but that is believed. */
+/* Of a HELLO of another version only the version is used. */
 static void
 test_other_versions_are_told_apart(void **state)
 {

@@ -19,7 +19,7 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-/* 0, or what ranks_option() said of the first one that it did not take. */
+/* @return 0, or the result of ranks_option() for the first option that it did not take */
 static int
 parse(struct leat_rendezvous_conf *conf, const char *const *args)
 {
@@ -105,7 +105,7 @@ test_refused(void **state)
 	}
 }
 
-/* What is the program's own is left to it. */
+/* The program's own options are left to it. */
 static void
 test_own(void **state)
 {

@@ -11,7 +11,7 @@ from redisb_lib import (CPU_A, CPU_B, SIGINT, SIGTERM, Fake, Proc, Redis, bench,
                         expect_ok, main, need_redis, one, results, start)
 
 TWO = ["--lcores", "0@%d,1@%d" % (CPU_A, CPU_B)]
-# It holds what is replaced in commands.
+# The password contains the placeholders that are replaced in commands.
 SECRET = "__data__s3cret__rand_int__"
 ALL = ["--test", "ping,set,get,mset,lrange"]
 
@@ -25,7 +25,7 @@ def every_test_as_often_as_asked_for():
             check(all(x["latency"]["min_us"] > 0
                       for x in j["results"] + [{"latency": j["connect"]}]), str(j))
         c = r.connect()
-        # set: twice so many, and the keys before each get
+        # set: twice as many, and the keys before each get
         check(c.calls("ping") == 6002 and c.calls("set") == 2 * (3001 + 500) and
               c.calls("get") == 6002 and
               c.calls("mset") == 6002 and c.calls("lrange") == 6002 and c.calls("rpush") == 200,
@@ -146,7 +146,7 @@ def what_is_wrong_is_named():
         check(p.code == 1 and one(p)["wrong"] == 200, p.text())
         check(re.search(r"leat:0000000000\d\d: no such key", p.err()), p.text())
         clean(bench(r.where, app), 200)
-        # Another seed: other values.
+        # Another seed gives other values.
         p = bench(r.where, app + ["--no-fill", "--seed", "2"])
         check(p.code == 1 and one(p)["wrong"] == 200 and ": byte 0 of 64 is 0x" in p.err(),
               p.text())
@@ -223,7 +223,7 @@ def an_open_loop_counts_from_when_requests_were_due():
     with Redis() as r:
         x = one(expect_ok(bench(r.where, ["--test", "ping", "--rate", "2000", "-n", "1000"])))
         check(x["requests"] == 1000 and 0.49 < x["elapsed_s"], str(x))
-        # A stall of half a second: a quarter of the requests of two seconds are late for it.
+        # A stall of half a second: a quarter of the requests of two seconds are late.
         c = r.connect()
         p = start(r.where, ["--test", "get", "-r", "10", "--rate", "1000", "-D", "2", "-c", "1"])
         r.wait_calls("get", 100)
@@ -259,7 +259,8 @@ def a_server_that_is_killed():
             r.kill()
             p.code = p.wait()
             x = one(p)
-            # Some may be lost on an lcore that has not begun the test: they are in the error only.
+            # Clients of an lcore that has not begun the test may be lost: those are in the error
+            # only.
             check(p.code == 1 and x["requests"] > 0 and 0 < x["lost_clients"] <= 20, p.text())
             check(results(p)["error"] == "set: 20 of 20 clients were lost", p.text())
             check(0 < len(re.findall(r"client \d+ of lcore", p.err())) <= 6, p.text())
@@ -274,7 +275,7 @@ def a_server_that_hangs():
         p.code = p.wait()
         check(p.code == 1 and one(p)["lost_clients"] == 5 and "no answer within 0.5 s" in p.err(),
               p.text())
-        # It takes connections, and does not answer.
+        # A server that accepts connections, and does not answer.
         p = bench(r.where, ["--test", "ping", "-n", "5", "--timeout", "0.3", "--db", "1"])
         check(p.code == 1 and "no answer within 0.3 s" in p.err(), p.text())
         r.signal(signal.SIGCONT)
@@ -289,14 +290,14 @@ def a_server_that_is_not_there():
             check(p.code == 1 and text in p.err() and
                   results(p)["error"] == "connect: 50 of 50 clients were lost",
                   p.text())
-        # One that does not accept: its backlog is full.
+        # A server that does not accept: its backlog is full.
         with socket.socket(socket.AF_UNIX) as s:
             s.bind(os.path.join(d, "s"))
             s.listen(0)
             p = bench(["--connect", "unix:" + os.path.join(d, "s")],
                       ["-n", "1", "-c", "3", "--timeout", "0.3"])
             check(p.code == 1 and "clients were lost" in results(p)["error"], p.text())
-        # Many that are refused at once.
+        # Many clients that are refused at once.
         p = bench(["--connect", "unix:" + os.path.join(d, "none")], ["-n", "1", "-c", "5000"])
         check(p.code == 1 and results(p)["error"] == "connect: 5000 of 5000 clients were lost",
               p.text())
@@ -333,7 +334,7 @@ def signals():
             check(p.code == code and j["interrupted"] and j["results"][0]["requests"] >= 800,
                   p.text())
             check("of lcore" not in p.err(), p.text())
-            # It has closed all its connections.
+            # The benchmark has closed all its connections.
             while len(c.call("CLIENT", "LIST").splitlines()) > 1:
                 pass
             c.close()

@@ -13,7 +13,7 @@ ALL = "ping,set,get,mset,lrange"
 
 
 class Server(Proc):
-    """Where the device allows: of another process; else in the one that measures."""
+    """A server in a process of its own if the device allows, else in the process that measures."""
 
     def __init__(self, app=(), addr="127.0.0.1:0", vdev=True):
         super().__init__(["-l", str(CPU_A)] + (["--vdev=" + VDEV] if vdev else []),
@@ -26,7 +26,7 @@ def alone():
 
 
 def both(app, server=(), eal=None):
-    """A run with a server that was told of the same things."""
+    """Run with a server that has the same options."""
     if alone():
         return bench(["--respond"], app + list(server),
                      (eal or ["-l", str(CPU_A)]) + ["--vdev=" + VDEV])
@@ -107,7 +107,7 @@ def a_server_that_is_killed():
     p.code = p.wait()
     check(p.code == 1 and one(p)["requests"] > 0 and one(p)["lost_clients"] == 5, p.text())
     check(results(p)["error"] == "set: 5 of 5 clients were lost", p.text())
-    # Nobody is there any more.
+    # The server has ended.
     p = bench(s.where, ["--test", "set", "-n", "5", "-c", "2", "--timeout", "1"],
               ["-l", str(CPU_B), "--vdev=" + VDEV])
     check(p.code == 1 and "connect: 2 of 2 clients were lost" == results(p)["error"], p.text())
@@ -129,7 +129,7 @@ def ctrl_c():
     check(p.code == 130 and results(p)["interrupted"] and one(p)["requests"] > 0, p.text())
     check(not re.search("of lcore", p.err()), p.text())
     if s is not None:
-        # The server has seen them go, and serves others.
+        # The server has seen the clients go, and serves others.
         clean(bench(s.where, ["-n", "100", "-c", "2"], ["-l", str(CPU_B), "--vdev=" + VDEV]), 100)
         s.signal(SIGINT)
         if s.wait() != 130:

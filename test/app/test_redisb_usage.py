@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is wrong is said, and nothing hangs: test_redisb_usage.py LEAT_REDIS_BENCH MAN_PAGE"""
+"""Errors of usage, and nothing hangs: test_redisb_usage.py LEAT_REDIS_BENCH MAN_PAGE"""
 
 import json
 import re
@@ -110,7 +110,7 @@ def passwords():
         bad(1, "its first line is longer than", CPU, HERE + ["--auth-file", f.name])
 
 
-# In front of "--", among EAL's.
+# Options in front of "--", among EAL's.
 TUNE = {"--settings", "--tune-dir", "--no-tune"}
 
 
@@ -125,15 +125,15 @@ def help_and_man_page_name_the_same_options():
         check(p.out().startswith("Usage: leat-redis-bench EAL... -- --connect"), p.out())
     known = long_options(expect_ok(run(CPU, ["--help"])).out()) - {"--vdev"} - TUNE
     for opt in known:
-        # Each that is told of is known.
+        # Each documented option is accepted.
         p = run(CPU, [opt])
         check("unknown option" not in p.err(), "--help tells of " + opt)
     with open(MAN, encoding="utf-8") as f:
         man = f.read().replace("\\-", "-")
     missing = known - long_options(man)
     check(not missing, "the man page is silent about %s" % missing)
-    heads = set(re.findall(r"^\.(?:BI?R?|TP) .*?(--[a-z][a-z-]+)", man, re.M)) - {"--vdev",
-                                                                                  "--no-huge"} - TUNE
+    heads = (set(re.findall(r"^\.(?:BI?R?|TP) .*?(--[a-z][a-z-]+)", man, re.M)) -
+             {"--vdev", "--no-huge"} - TUNE)
     check(heads <= known, "the man page has %s, --help has not" % (heads - known))
 
 

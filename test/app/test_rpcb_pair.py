@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""leat-rpc-bench in two processes, and one of them ends: test_rpcb_pair.py LEAT_RPC_BENCH DEVICE"""
+"""leat-rpc-bench in two processes, one of which ends: test_rpcb_pair.py LEAT_RPC_BENCH DEVICE"""
 
 import re
 import socket
@@ -58,7 +58,8 @@ def the_table_says_who_is_where():
     srv = Listener(VDEV, ["--once", "-n", "5"])
     srv.expect("--calls is for the connecting side to say: ignored here", "err")
     out = expect_ok(client(VDEV, srv.addr, ["-n", "600"])).out()
-    device = r"fabric_ofi0 \(driver fabric_ofi, provider \S+, interface \S+\), reliable, 1 lcore, CPU "
+    device = (r"fabric_ofi0 \(driver fabric_ofi, provider \S+, interface \S+\), "
+              r"reliable, 1 lcore, CPU ")
     check(re.search("^ here    " + device + "%d$" % CPU_B, out, re.M), out)
     check(re.search("^ there   %s: " % re.escape(srv.addr) + device + "%d$" % CPU_A, out, re.M),
           out)
@@ -174,7 +175,7 @@ def garbage_on_the_port_does_no_harm():
             if len(held) % 2:
                 s.shutdown(socket.SHUT_WR)
         except OSError:
-            pass  # it may have had enough already
+            pass  # the server may have closed already
     works(srv)
     for s in held:
         s.close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is wrong is said, and nothing hangs: test_rpcb_usage.py LEAT_RPC_BENCH MAN_PAGE"""
+"""Errors of usage, and nothing hangs: test_rpcb_usage.py LEAT_RPC_BENCH MAN_PAGE"""
 
 import json
 import re
@@ -129,7 +129,7 @@ def addresses():
             ["--listen", "127.0.0.1:%d" % s.getsockname()[1]])
     bad(1, "192.0.2.77", TCP, ["--listen", "192.0.2.77:0"])
     bad(1, "127.0.0.1:99999", TCP, ["--listen", "127.0.0.1:99999"])
-    # Nobody listens, nobody is there, and somebody who says nothing.
+    # No listener, no machine, and a server that says nothing.
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         addr = "127.0.0.1:%d" % s.getsockname()[1]
@@ -139,7 +139,7 @@ def addresses():
     bad(1, "no-such-host.invalid", TCP, ["--connect", "no-such-host.invalid:9", "--timeout", "0.5"])
 
 
-# In front of "--", among EAL's.
+# Options in front of "--", among EAL's.
 TUNE = {"--settings", "--tune-dir", "--no-tune"}
 
 
@@ -155,7 +155,7 @@ def help_and_man_page_name_the_same_options():
     known = long_options(expect_ok(run(CPU, ["--help"])).out()) - {"--lcores", "--vdev",
                                                                    "--mpi"} - TUNE
     for opt in known:
-        # Each that is told of is known.
+        # Each documented option is accepted.
         p = run(CPU, [opt])
         check("unknown option" not in p.err(), "--help tells of " + opt)
     with open(MAN, encoding="utf-8") as f:

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What processes of leat-rpc-bench tell each other, as hostile bytes too; and what is in their
- * messages.
+ * Messages between processes of leat-rpc-bench, as hostile bytes too; and the contents of calls.
  */
 
 #include "leat_cmocka.h"
@@ -15,7 +14,7 @@
 #include "content.h"
 #include "wire.h"
 
-/* tally.c names kinds by it. */
+/* tally.c takes the names of kinds from this function. */
 const char *
 rb_kind_name(enum rb_kind kind)
 {
@@ -97,7 +96,7 @@ test_the_largest_fits(void **state)
 	assert_int_equal(rb_nodes_get(buf, (size_t)k, &got), -EPROTO);
 }
 
-/* Every byte of a hello, changed: refused, or a plan and a card that can be. */
+/* Every byte of a hello, changed: refused, or still a possible plan and card. */
 static void
 test_hostile_hellos(void **state)
 {
@@ -168,7 +167,7 @@ test_results(void **state)
 	assert_int_equal(rb_result_put(r, buf, (size_t)n - 1), -ENOSPC);
 	rb_result_free(r);
 
-	/* The largest. */
+	/* The largest result. */
 	r = rb_result_create(RB_LCORES_MAX);
 	assert_non_null(r);
 	for (n = 0; n < RB_LCORES_MAX; n++)
@@ -207,7 +206,7 @@ test_hostile_results(void **state)
 
 /* ---- contents ---- */
 
-/* What is filled is right; a byte that is not is found where it is. */
+/* Filled contents are valid; a changed byte is found where it is. */
 static void
 test_contents(void **state)
 {
@@ -235,7 +234,7 @@ test_contents(void **state)
 	}
 }
 
-/* Two calls that differ in anything have other contents, in each word. */
+/* Two calls that differ in anything have different contents, in each word. */
 static void
 test_contents_differ(void **state)
 {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What the compiler makes of leat_channel.h: lines of "name value", for test_channel.py to compare. */
+/*
+ * Print the layout of leat_channel.h as the compiler sees it: lines of "name value", which
+ * test_channel.py compares.
+ */
 
 #include <stdio.h>
 

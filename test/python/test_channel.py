@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""leat_channel, call by call: what it returns, and what it refuses."""
+"""leat_channel, call by call: results, and refused arguments."""
 
 import asyncio
 import errno
@@ -18,7 +18,7 @@ COUNT = iter(range(1 << 30))
 
 
 def unused_name():
-    """One that nobody had before: /dev/shm may be others', too."""
+    """Return a name that no channel had before: other processes may use the same /dev/shm."""
     return f"/leat-test-{os.getpid()}-{time.time_ns()}-{next(COUNT)}"
 
 
@@ -94,7 +94,7 @@ class Sending(Case):
         self.assertRaises(ValueError, ch.send_burst, [(1 << 40, b"x")])
         with self.refused(lc.ChannelError, errno.EINVAL):
             ch.send_burst([(1, b"")])
-        # Those before the wrong one are sent.
+        # Frames before the invalid one are sent.
         self.assertEqual(ch.send_burst([(1, b"x"), (0, b"x"), (1, b"x")]), 1)
 
     def test_reserving(self):
@@ -193,7 +193,7 @@ class Receiving(Case):
             with ch.peek():
                 raise KeyError("on the way")
         frames = ch.peek()
-        self.assertEqual({f.type for f in frames}, {4})  # out of order: one by one
+        self.assertEqual({f.type for f in frames}, {4})  # out of order, so one by one
         frames.give_back()
         self.assertRaises(ValueError, frames.give_back)
         self.assertEqual({ch.recv().type, ch.recv().type}, {4, 5})
@@ -385,7 +385,7 @@ class Making(Case):
             self.create().fileno()
 
     def test_asyncio(self):
-        """What the guide shows: doc/guide/channel-use.md."""
+        """The example of the guide: doc/guide/channel-use.md."""
         with open(os.path.join(os.path.dirname(__file__), "../../doc/guide/channel-use.md"),
                   encoding="utf-8") as file:
             code = file.read().split("```python\nimport asyncio", 1)[1].split("```")[0]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """leat_channel and KeyboardInterrupt, which may come whenever Python looks for signals.
 
-Steps: each place at which CPython looks for them, one after the other: behind a call, at a function's begin, when a
-loop goes round. Signals: real ones, as many as come, at any time.
+Steps: each place at which CPython looks for signals, one after the other: after a call, at the
+begin of a function, when a loop repeats. Signals: real ones, as many as possible, at any time.
 """
 
 import dis
@@ -25,7 +25,7 @@ SECONDS = 4
 
 
 def places(code, known={}):
-    """Offsets of the instructions before which CPython has looked for signals."""
+    """Return offsets of the instructions before which CPython has looked for signals."""
     if code not in known:
         last, found = None, set()
         for i in dis.get_instructions(code):
@@ -37,7 +37,7 @@ def places(code, known={}):
 
 
 class Interrupter:
-    """Raises at the kth place in the module."""
+    """Raise KeyboardInterrupt at the kth place in the module."""
 
     def __init__(self, k):
         self.left = k
@@ -59,7 +59,8 @@ class Interrupter:
 
     def step(self, frame, event, arg):
         if event == "return":
-            # A function of Python that another one calls returns without a look. Not so what a type calls.
+            # A return from a Python function to another one has no look for signals; one to a
+            # type's call has.
             self.back = frame.f_back if frame.f_code.co_name not in ("__init__",
                                                                      "__new__") else None
             return self.step
@@ -80,7 +81,7 @@ class Steps(unittest.TestCase):
         self.number = 0
 
     def send(self, n=1):
-        """Frames with numbers, uninterrupted."""
+        """Send numbered frames, uninterrupted."""
         new = range(self.number, self.number + n)
         self.number += n
         for i in new:
@@ -88,7 +89,8 @@ class Steps(unittest.TestCase):
         return list(new)
 
     def at_each_place(self, act, check, frames=0):
-        """With so many frames sent before: act() interrupted at each of its places in turn, and check() after each."""
+        """Interrupt act() at each of its places in turn, with so many frames sent before; then call
+        check()."""
         k = 0
         while True:
             k += 1
@@ -96,7 +98,7 @@ class Steps(unittest.TestCase):
             with Interrupter(k) as it:
                 try:
                     act()
-                # In the except block the exception keeps what was on the stack.
+                # In the except block the exception keeps alive what was on the stack.
                 except KeyboardInterrupt:
                     sys.settrace(None)
                     try:
@@ -117,7 +119,7 @@ class Steps(unittest.TestCase):
                 return got
 
     def test_recv(self):
-        """What it did not return is there for the next one, once, and in order."""
+        """Frames that it did not return are delivered to the next call, once, and in order."""
         got, want = [], []
 
         def act():
@@ -147,7 +149,8 @@ class Steps(unittest.TestCase):
         self.at_each_place(act, check, 3)
 
     def test_peek(self):
-        """Consumed at the end of the block, given back if it is left by the exception, in hand if it never began."""
+        """Consumed at the end of the block, given back if the exception leaves it, held if it never
+        began."""
         seen, again = [], []
 
         def act():
@@ -157,7 +160,7 @@ class Steps(unittest.TestCase):
                 seen.extend(struct.unpack("<I", f.data)[0] for f in frames)
 
         def check():
-            # peek and recv alike find what is in hand; all but what a block had are new.
+            # peek and recv find the same held frames; all but those that a block had are new.
             try:
                 with self.ch.peek(2, timeout=0) as frames:
                     again.extend(struct.unpack("<I", f.data)[0] for f in frames)
@@ -172,7 +175,8 @@ class Steps(unittest.TestCase):
         self.assertEqual(self.ch.inspect().reading, 0)
 
     def test_peek_then_recv(self):
-        """An interrupted peek's frames come out of recv, one by one, and none of them counts as redelivered."""
+        """Frames of an interrupted peek come out of recv, one by one, and none counts as
+        redelivered."""
 
         def act():
             self.frames = None
@@ -181,7 +185,8 @@ class Steps(unittest.TestCase):
 
         def check():
             if self.frames is not None:
-                # Interrupted in consume(): before or after it. (There may be more behind the buffer's end.)
+                # Interrupted in consume(): before or after it. (More frames may be behind the
+                # buffer's end.)
                 try:
                     self.frames.consume()
                 except ValueError:
@@ -216,7 +221,7 @@ class Steps(unittest.TestCase):
         self.at_each_place(act, check)
 
     def test_send(self):
-        """Sent or not, but nothing is in the way of the next one."""
+        """Sent or not, but nothing blocks the next call."""
 
         def act():
             self.drained()
@@ -231,7 +236,8 @@ class Steps(unittest.TestCase):
         self.at_each_place(act, check)
 
     def test_dispatch(self):
-        """What it did not call the function with is delivered, and so is what it called it with when it came."""
+        """Frames that were not passed to the function are delivered, and so is the one of the
+        interrupted call."""
         seen = []
 
         def act():
@@ -261,7 +267,7 @@ class Steps(unittest.TestCase):
         self.at_each_place(act, check)
 
     def test_another_thread_goes_on(self):
-        """A call that was interrupted is none that another thread finds under way."""
+        """An interrupted call must not look like one under way to another thread."""
 
         def act():
             self.ch.wait(0)
@@ -276,7 +282,7 @@ class Steps(unittest.TestCase):
         self.at_each_place(act, check)
 
     def test_making(self):
-        """No participant stays behind."""
+        """No participant is left behind."""
 
         def act():
             with self.ch.join() as other:
@@ -298,7 +304,7 @@ class Steps(unittest.TestCase):
 
 
 class Signals(unittest.TestCase):
-    """SIGINT from another process, at any time, some hundred times: each of the calls in turn."""
+    """SIGINT from another process, at any time, some hundred times: for each call in turn."""
 
     def setUp(self):
         self.armed = False
@@ -329,7 +335,7 @@ class Signals(unittest.TestCase):
             raise KeyboardInterrupt
 
     def interrupted(self, steps):
-        """The steps in turn, until enough of them were interrupted."""
+        """Run the steps in turn, until enough of them were interrupted."""
         self.source.stdin.write(b"\n")
         self.source.stdin.flush()
         end = time.monotonic() + SECONDS
@@ -348,7 +354,7 @@ class Signals(unittest.TestCase):
         self.stop()
 
     def check(self, reads):
-        """What was sent arrives once; what a send was interrupted at may have been sent."""
+        """Each sent frame arrives once; an interrupted send may have sent its frame."""
         with Channel.memfd(size=4096,
                            full=Full.DROP_NEWEST) as ch, ch.join(wait=WaitHow.NOTIFY) as reader:
             sure, maybe, got = set(), set(), []
@@ -403,7 +409,7 @@ class Signals(unittest.TestCase):
     def test_recv(self):
         def reads(reader, take):
             try:
-                # Behind what recv() returns Python looks for signals when it is in the list.
+                # Python looks for signals only when the result of recv() is in the list.
                 self.inbox.append(reader.recv(0.001))
             except lc.TimedOut:
                 pass

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does the module say what leat_channel.h says? test_layout.py LAYOUT HEADER"""
+"""Check that the module matches leat_channel.h: test_layout.py LAYOUT HEADER"""
 
 import ctypes
 import re
@@ -18,8 +18,8 @@ STRUCTS = {
     "who": _abi.CWho,
     "info": _abi.CInfo,
 }
-# For channels in memory of the caller: Python has none to give that stays where it is. And recv: here it has
-# no buffer that might be too small, it is peek, a copy, and consume.
+# Functions for channels in the caller's memory: Python has no memory whose address is fixed. And
+# recv: the module's has no buffer that might be too small, it is peek, a copy, and consume.
 NOT_HERE = {"bytes", "format", "attach", "attach_fd", "set_eventfds", "guard", "recv", "recv_frame",
             "send_burst", "dispatch"}
 ENUMS = {
@@ -88,7 +88,7 @@ class Layout(unittest.TestCase):
         names = set(re.findall(r"^LEAT_CHANNEL_API\s.*?leat_channel_(\w+)\(", self.header,
                                re.M | re.S))
         self.assertEqual(names - NOT_HERE, set(_abi._FUNCTIONS))
-        _abi.library()  # it has them
+        _abi.library()  # the library exports them
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""leat_channel and the interpreter: nothing that is done in Python crashes it, or hangs it."""
+"""leat_channel and the interpreter: no use from Python crashes it, or hangs it."""
 
 import copy
 import errno
@@ -23,7 +23,7 @@ HEAD = "import sys, threading, leat_channel as lc\n" \
 
 class Life(Case):
     def script(self, text, **options):
-        """Another process with the module; it has the channel's name as argument."""
+        """Run a script in another process with the module; its argument is the channel's name."""
         p = subprocess.Popen([sys.executable, "-B", "-W", "error", "-c", HEAD + text, self.name],
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                              text=True, **options)
@@ -48,7 +48,7 @@ class Life(Case):
                      lambda: ch.pass_to(0), lambda: next(iter(ch))):
             with self.refused(lc.Closed, errno.EBADF, "closed"):
                 call()
-        self.assertRaises(ValueError, ch.recv)  # as of a closed file
+        self.assertRaises(ValueError, ch.recv)  # as with a closed file
 
     def test_a_copy_of_a_closed_one(self):
         ch = self.create()
@@ -71,7 +71,7 @@ class Life(Case):
         self.assertRaises(ValueError, frames.consume)
         self.assertRaises(ValueError, r.commit)
         self.assertRaises(ValueError, bytes, frame.data)
-        # What was sliced from them has memory below it still: of a channel that they have left.
+        # A slice keeps its memory alive: of a channel that is closed.
         self.assertEqual(bytes(slice_), b"cd")
         part[0] = 1
         info = lc.inspect(self.name)
@@ -196,7 +196,7 @@ class Life(Case):
         self.assertEqual(ch.inspect().participants, 1)
 
     def test_interrupted(self):
-        """Ctrl-C ends each wait, and leaves nothing held."""
+        """Ctrl-C ends each wait, and no frame stays held."""
         ch = self.create()
         for i in range(63):
             ch.send(1, b"x")
@@ -260,7 +260,7 @@ class Life(Case):
                     lc.unlink(self.name)
                     ch.send_burst([(1, b"x" * 100)] * 5)
                     for _ in range(8):
-                        # the slots apart: they say who lives
+                        # not the slots: they say who is alive
                         at = rng.choice((rng.randrange(896), rng.randrange(9088, len(memory))))
                         memory[at] = rng.randrange(256)
                         for call in (lambda: ch.recv(0), lambda: ch.send(1, b"y"), ch.inspect,

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Processes that are not there: what leat_tune.scan() would find, with the attributes that are read."""
+"""Fake processes: objects like those that leat_tune.scan() returns, with the attributes that are
+read."""
 
 import dataclasses
 import time

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writer of a block, as lib/tune does it, for a fake process."""
+"""Writer of a block, as lib/tune writes it, for a fake process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROW, OWNER = 1, 2
 
 
 class FakeBlock:
-    """Locked, and then named. Of one thread."""
+    """A block that is locked, and then named. For use by one thread."""
 
     def __init__(self, dirfd: int, program: str, protocol: int, instance: int) -> None:
         self._dirfd = dirfd
@@ -52,7 +52,7 @@ class FakeBlock:
         os.link(f"/proc/self/fd/{self.fd}", self.name, dst_dir_fd=dirfd, follow_symlinks=True)
 
     def close(self, remove: bool = True) -> None:
-        """Without remove it is the block of a process that died."""
+        """Close the block; without remove it is left like that of a process that died."""
         if remove:
             os.unlink(self.name, dir_fd=self._dirfd)
         self.map.close()
@@ -89,7 +89,7 @@ class FakeBlock:
 
     def record(self, id: int, parent: int, flags: int, schema: int, text: bytes, name: str,
                settings: bytes, report: bytes, reported: bool) -> int:
-        """Its offset."""
+        """Add a record, and return its offset."""
         text_at = self._text(schema, text)
         size = RECORD.size + len(settings) + len(report)
         offset = self._alloc(size)
@@ -110,7 +110,7 @@ class FakeBlock:
         return offset
 
     def begin(self, offset: int) -> None:
-        """A record, a change, a lease is odd from now on."""
+        """Make a record, a change or a lease odd: it is being written from now on."""
         (seq,) = struct.unpack_from("<Q", self.map, offset)
         struct.pack_into("<Q", self.map, offset, seq + 1)
 

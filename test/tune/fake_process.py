@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Plays a process that is seen and set, for tests of agents: no DPDK, nothing of libleat but channels.
+"""Play a process that agents see and change: no DPDK, nothing of libleat but channels.
 
-    fake_process.py --dir D --objects 5 --load          until it is killed; prints PID-INSTANCE when it is there
-
-    with FakeProcess(dir) as fake:                      a thread of this process
+    fake_process.py --dir D --objects 5 --load      runs until it is killed; prints PID-INSTANCE
+                                                    when it is ready
+    with FakeProcess(dir) as fake:                  a thread of this process
         fake.report("reactor.lcore0", turns=5)
 
-It follows lib/tune: block, socket, channels, leases, words of refusals. Control() is what its thread does.
+It follows lib/tune: block, socket, channels, leases, texts of refusals. serve() is the control
+thread.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ class FakeLease:
 
 
 class FakeSession:
-    """An agent, at the process's side."""
+    """An agent's session, at the process's side."""
 
     def __init__(self, sock: socket.socket, number: int) -> None:
         self.socket = sock
@@ -167,7 +168,7 @@ class FakeProcess:
         self._load = load
         self._random = random.Random(1)
         self._loaded_ns = time.monotonic_ns()
-        self.hang = threading.Event()  #: set: settings are not applied, as of a loop that hangs
+        self.hang = threading.Event()  #: : set: settings are not applied, as in a loop that hangs
         for i in range(objects):
             self.add("reactor", f"lcore{i}")
             self.add("endpoint", f"ep{i}")
@@ -181,7 +182,7 @@ class FakeProcess:
 
     def add(self, component: str, name: str, parent: str | None = None,
             description: str | None = None) -> str:
-        """An object, or with a parent a row of it. Its path."""
+        """Add an object, or with a parent a row of it; return its path."""
         text = schema_text(description or DESCRIPTIONS[component])
         schema = Schema.parse(text)
         with self._lock:
@@ -209,7 +210,7 @@ class FakeProcess:
                 self.block.remove(one.record)
 
     def report(self, path: str, **values) -> None:
-        """Measurements of an object."""
+        """Set measurements of an object."""
         with self._lock:
             o = self._at(path)
             o.report.update(values)
@@ -259,7 +260,7 @@ class FakeProcess:
         self._end(True)
 
     def die(self) -> None:
-        """As if it had been killed."""
+        """Leave the block and socket behind, as a killed process does."""
         self._end(False)
 
     def __enter__(self) -> FakeProcess:
@@ -276,7 +277,7 @@ class FakeProcess:
         return min([s.interval_ns for s in self._sessions if s.interval_ns] + [self._interval_ns])
 
     def serve(self) -> None:
-        """What the control thread does, until the end."""
+        """Run the control thread's loop, until the end."""
         due = 0
         while not self._ending:
             now = time.monotonic_ns()
@@ -316,7 +317,7 @@ class FakeProcess:
             self._leave(s)
 
     def _serve(self, s: FakeSession) -> bool:
-        """Frames of an agent. True: it has to go."""
+        """Handle frames of an agent. Return True if the agent must be dropped."""
         try:
             while True:
                 try:
@@ -385,7 +386,8 @@ class FakeProcess:
         values = {one.name: asked[one.name] for one in named}
         for one in named:
             value = values[one.name]
-            if one.min is not None and value not in one.special.values() and not one.min <= value <= one.max:
+            if (one.min is not None and value not in one.special.values() and
+                    not one.min <= value <= one.max):
                 raise Refusal(errno.ERANGE,
                               f"{one.name}: {value} is not from {one.min} to {one.max}")
             if one.when == "start":
@@ -408,7 +410,8 @@ class FakeProcess:
 
     def _held(self, s: FakeSession, o: FakeObject, names: set[str]) -> None:
         for lease in self._leases:
-            if lease is not None and lease.object == o.id and lease.session is not s and lease.mask & names:
+            if (lease is not None and lease.object == o.id and lease.session is not s and
+                    lease.mask & names):
                 who = lease.session.who
                 if lease.expires_ns:
                     left = max(0, lease.expires_ns - time.monotonic_ns()) / 1e9
@@ -494,7 +497,7 @@ class FakeProcess:
         self.block.heartbeat(interval_ns or self._interval_ns)
 
     def _move(self, o: FakeObject, spent: int) -> None:
-        """Values as those of a program under load, that has 30 to 90 % to do."""
+        """Move values as in a program under load that is busy for 30 to 90 %."""
         rnd, r = self._random, o.report
         part = 0.6 + 0.3 * rnd.uniform(-1, 1)
         ops = int(spent * part / 400) if self._load else 0
@@ -551,7 +554,7 @@ def main() -> int:
                        load=args.load, interval=args.interval)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: setattr(fake, "_ending", True))
-    # A signal ends the poll; its handler runs behind it.
+    # A signal ends the poll; its handler runs afterwards.
     ended, end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(end, warn_on_full_buffer=False)
     fake._poll.register(ended, select.EPOLLIN)

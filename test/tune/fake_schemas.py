@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Components of a fake process: descriptions as people write them, and what leat-tune-gen would make of them."""
+"""Components of a fake process: descriptions as people write them, and leat-tune-gen's output for
+them."""
 
 from __future__ import annotations
 
@@ -403,7 +404,7 @@ def _laid_out(those: list[dict]) -> list[dict]:
 
 
 def schema_of(text: str) -> dict:
-    """The schema of a description, without the checks of leat-tune-gen."""
+    """Return the schema of a description, without the checks of leat-tune-gen."""
     tree = tomllib.loads(text)
     groups = tree.get("group", [])
     settings = []
@@ -426,5 +427,5 @@ def schema_of(text: str) -> dict:
 
 @functools.lru_cache
 def schema_text(description: str) -> bytes:
-    """As it lies in a block."""
+    """Return the schema as it is stored in a block."""
     return json.dumps(schema_of(description), separators=(",", ":")).encode()

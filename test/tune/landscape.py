@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs that are formulas: how good settings are, without and with noise."""
+"""Formulas that play programs: how good settings are, without and with noise."""
 
 import dataclasses
 import math
@@ -16,13 +16,13 @@ POLICY = Knob.of_names("policy", ("spin", "yield", "sleep"), "yield")
 
 
 def bump(value, best, width):
-    """1 at the best, on a logarithmic scale."""
+    """1 at the best value, falling on a logarithmic scale."""
     return math.exp(-((math.log2(value / best) / width) ** 2))
 
 
 @dataclasses.dataclass
 class Landscape:
-    """value(settings) is larger when better; guard(settings) is what excess() of a guard is."""
+    """value(settings) is larger when better; guard(settings) is the excess() of a guard."""
 
     name: str
     knobs: list
@@ -38,13 +38,13 @@ class Landscape:
         return self.value(self.space.values(config))
 
     def best(self):
-        """Of an exhaustive sweep of the values that a search may try, without noise."""
+        """Return the best of an exhaustive sweep of the values that a search may try, without
+        noise."""
         space = self.space
         return max(self.true(c) for c in space.all() if not self.guard(space.values(c)))
 
     def run(self, seed, noise, trials=150, drift=0.0, wild=0.0, before=None, until=0, **options):
-        """
-        The outcome of a run, and the trials that it asked for.
+        """Run a search; return its outcome, and the trials that it asked for.
 
         before(settings) is the value in the first trials, as many as until says.
         """
@@ -68,7 +68,7 @@ class Landscape:
 
 
 def ridge(s):
-    """Two that are good only together."""
+    """Two settings that are good only together."""
     product = s["batch"] * s["window"]
     return 1000 * (0.3 + bump(product, 2048, 2.5) * (0.4 + 0.6 * bump(s["batch"], 64, 4)))
 

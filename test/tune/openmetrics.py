@@ -17,7 +17,7 @@ SUFFIXES = {
 
 
 class Wrong(Exception):
-    """Line and reason."""
+    """The line, and what is wrong with it."""
 
 
 def number(text):
@@ -105,7 +105,7 @@ def check_histogram(name, samples):
 
 
 def value(families, sample, **labels):
-    """Of one sample; KeyError: there is none."""
+    """Return the value of one sample; KeyError: no such sample."""
     for family in families.values():
         for (name, pairs), found in family["samples"].items():
             if name == sample and dict(pairs).items() >= labels.items():

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A process with workers, for tests of agents: each worker is a thread with an object, and serves
- * it in each turn. It needs no EAL. It prints "ready", and ends in order at SIGTERM or SIGINT.
+ * A process with workers, for tests of agents: each worker is a thread with an object, which it
+ * serves in each turn. The process needs no EAL. It prints "ready", and ends in order at SIGTERM or
+ * SIGINT.
  */
 
 #include <errno.h>
@@ -86,7 +87,7 @@ row(void *arg, uint32_t i, struct leat_tune_row *to)
 
 	if (i >= opt.rows)
 		return -1;
-	/* A hole, as of a peer that left. */
+	/* A free row, like that of a peer that disconnected. */
 	if (i % 5 == 3)
 		return 0;
 	snprintf(to->name, sizeof(to->name), "item%u", i);
@@ -103,7 +104,7 @@ add(struct worker *w, const char *name)
 		.settings = &w->set,
 		.apply = apply,
 		.report = report,
-		/* Both kinds of owners are there. */
+		/* Both kinds of owners occur. */
 		.report_on_owner = w->index % 2 == 0,
 		.row = row,
 		.row_schema = &item_tune_schema,
@@ -134,7 +135,7 @@ work(void *arg)
 	struct worker *w = arg;
 
 	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
-		/* The last one hangs: it serves nothing any more. */
+		/* The last worker hangs: it serves nothing any more. */
 		if (w->index == opt.workers - 1 && now_ns() >= hang_at) {
 			(void)sched_yield();
 			continue;
@@ -236,7 +237,7 @@ main(int argc, char **argv)
 	(void)sigaddset(&set, SIGTERM);
 	(void)sigaddset(&set, SIGINT);
 	(void)pthread_sigmask(SIG_BLOCK, &set, NULL);
-	/* Spare ones have an object that no thread serves. */
+	/* Spare workers have an object that no thread serves. */
 	for (i = 0; i < opt.workers + opt.spare && ret == EXIT_SUCCESS; i++) {
 		if (start_worker(&workers[i], i) < 0) {
 			fprintf(stderr, "%s\n", leat_err_msg());

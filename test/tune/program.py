@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Plays a program whose speed depends on its settings: program.py DIR [--flat] [--noise N]
+"""Play a program whose speed depends on its settings: program.py DIR [--flat] [--noise N]
 
-It prints its pid when it is there, and ends with its standard input.
+It prints its pid when it is ready, and ends with its standard input.
 """
 
 import argparse
@@ -107,12 +107,12 @@ def rate(settings, flat=False):
 
 
 def latency_us(settings):
-    """The same for all calls."""
+    """Return the latency, which is the same for all calls."""
     return 2.0 + (settings["batch"] or 8) * 0.5
 
 
 class Program(FakeProcess):
-    """See above. work() has it do what its settings say, until the end."""
+    """The program. work() measures as its settings say, until the end."""
 
     def __init__(self, dir, *, flat=False, noise=0.02, seed=1):
         super().__init__(dir, program="fake-bench", objects=0)

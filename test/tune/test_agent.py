@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The search: goals, statistics, and what it finds on formulas with noise."""
+"""The search: goals, statistics, and its results on formulas with noise."""
 
 import collections
 import random
@@ -175,7 +175,7 @@ class Finds(unittest.TestCase):
             self.assertGreaterEqual(one.true(outcome.best), 0.9 * best, seed)
 
     def test_speed_that_jumps(self):
-        # All is faster afterwards, and what was best then gains little.
+        # All settings are faster afterwards, and the former best then gains little.
         one = landscape.DIVISORS
         best = one.best()
         for until in (3, 5, 12, 40):
@@ -187,7 +187,7 @@ class Finds(unittest.TestCase):
                     self.assertGreaterEqual(one.true(outcome.best), 0.9 * best)
 
     def test_speed_that_jumps_late(self):
-        # What is best now was hardly searched for, or not at all. It may not say that it was.
+        # The new best was hardly searched for, or not at all. The search may not claim that it was.
         one = landscape.DIVISORS
         moved = collections.Counter()
         for until in range(50, 200, 10):
@@ -196,7 +196,7 @@ class Finds(unittest.TestCase):
                     outcome, asked = one.run(seed, 0.03, trials=180, until=until, before=lambda s: (
                         30 + 300 * landscape.bump(s["burst"], 4, 1)))
                     moved[outcome.verdict] += 1
-                    # A jump in the last five pairs of a comparison is not seen.
+                    # A jump in the last five pairs of a comparison is not noticed.
                     purposes = {ask.purpose for ask in asked[: until + 10]}
                     if outcome.verdict == "moved":
                         self.assertEqual(outcome.best, one.space.start)
@@ -222,7 +222,7 @@ class Finds(unittest.TestCase):
                     self.assertGreaterEqual(one.true(outcome.best), start, (one.name, noise, seed))
 
     def test_drift_is_no_gain(self):
-        # A machine that grows slower, or faster, while nothing is better.
+        # A machine that becomes slower, or faster, while no setting is better.
         for drift in (0.6, -0.6):
             verdicts = [landscape.AT_BEST.run(seed, 0.03, drift=drift)[0].verdict
                         for seed in range(40)]
@@ -313,7 +313,7 @@ class Finds(unittest.TestCase):
         self.assertGreaterEqual(len(turns), 20)
         for i in range(0, len(turns), 2):
             self.assertEqual(turns[i] + turns[i + 1], 1)
-        # One that grows slower puts neither first.
+        # On a machine that becomes slower neither order is preferred.
         self.assertEqual(turns[:4], [True, False, False, True])
 
     def test_time_that_is_up(self):
@@ -324,7 +324,7 @@ class Finds(unittest.TestCase):
             while True:
                 compared += ask.purpose == "compare"
                 ask = generator.send(Result(100.0 + ask.config[0]))
-        # It stops in the middle of a comparison: nothing is claimed.
+        # The search stops in the middle of a comparison: nothing is claimed.
         self.assertEqual(end.exception.value.verdict, "unsure")
         self.assertLessEqual(compared, 8)
 

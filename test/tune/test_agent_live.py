@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""leat-tune agent on a program that runs: what it finds, and that settings always go back."""
+"""leat-tune agent on a running program: what it finds, and that settings always go back."""
 
 import json
 import os
@@ -31,7 +31,7 @@ class Case(unittest.TestCase):
         return os.path.join(self.dir, name)
 
     def start(self, *args):
-        """A program. It is there when this returns."""
+        """Start a program, and wait until it is ready."""
         child = subprocess.Popen([sys.executable, "-B", os.path.join(HERE, "program.py"), self.dir,
                                   *args],
                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -72,7 +72,7 @@ class Case(unittest.TestCase):
             self.assertLess(time.monotonic(), deadline, "it never held")
 
     def changed(self):
-        """The program has not what it began with."""
+        """Return whether settings differ from those at the start."""
         return self.object().settings != START
 
 
@@ -87,7 +87,7 @@ class Finds(Case):
         tree = json.loads(out)
         best = {**START, **tree["best"]}
         self.assertLess(program.latency_us(best), 40)
-        # Of all that keep the guard, by a sweep.
+        # The best of all values that keep the guard, by a sweep.
         sweep = max(program.rate({"batch": b, "policy": "spin"}) for b in range(1, 77))
         self.assertGreaterEqual(program.rate(best), 0.9 * sweep)
         self.assertGreater(tree["gain"], 1.0)
@@ -144,14 +144,14 @@ class Finds(Case):
             lines = [json.loads(line) for line in file]
         self.assertEqual(len(lines), json.loads(out)["trials"] + 1)
         self.assertGreaterEqual(before, 12)
-        # What was measured before was not measured again.
+        # Trials of before were not repeated.
         self.assertEqual([line["trial"] for line in lines[1:]], list(range(1, len(lines))))
         self.assertEqual(self.agent(*args)[0], 1)  # a log is not overwritten
 
 
 class GoesBack(Case):
     def running(self, *args):
-        """An agent in the middle of it."""
+        """Start an agent, and wait until it is in the middle of a search."""
         child = self.popen("--goal", "max calls_per_second", "--set", "batch,low", "--trials",
                            "1000", *SHORT, *args)
         self.until(self.changed)
@@ -185,7 +185,7 @@ class GoesBack(Case):
         self.assertIn(f"process {process.pid} (fake-bench)", err)
 
     def test_a_guard_that_breaks_ends_a_trial(self):
-        # As the program is, too: no trial lasts its 30 s.
+        # With the program as it is, too: no trial lasts its 30 s.
         self.start()
         begin = time.monotonic()
         status, _, err = self.agent("--goal", "max calls_per_second where p99_us < 3", "--set",
@@ -207,7 +207,7 @@ class OtherOptimisers(Case):
         self.assertAlmostEqual(tree["value"], program.rate({"batch": 16, "policy": "spin"}),
                                delta=0.2 * tree["value"])
         self.assertEqual(set(tree["measures"]), {"calls_per_second", "p99_us"})
-        status, out, _ = self.agent(*args, "--try", "batch=4,policy=yield")  # as it is
+        status, out, _ = self.agent(*args, "--try", "batch=4,policy=yield")  # as the program is
         self.assertEqual(status, 0)
         status, out, _ = self.agent(*args, "--try", "batch=128")
         self.assertEqual(status, 4)
@@ -232,7 +232,7 @@ class OtherOptimisers(Case):
             with open(os.path.join(where, name + ".json"), encoding="utf-8") as file:
                 trees[name] = json.load(file)
         tunables = trees["tunables"]
-        # What takes effect at the start alone is not there.
+        # Settings that take effect only at start are absent.
         self.assertEqual(set(tunables) - {"$schema"}, {"bench.main", "bench.main.bounds"})
         self.assertEqual(set(trees["environment"]["config"]["tunable_params"]),
                          set(tunables) - {"$schema"})
@@ -244,7 +244,7 @@ class OtherOptimisers(Case):
         self.assertEqual(set(tunables["bench.main.bounds"]["params"]),
                          {"bench.main.low", "bench.main.high"})
         self.assertEqual(trees["optimizer"]["config"]["optimization_targets"], {"score": "max"})
-        # A trial, as mlos_bench has it made.
+        # A trial as mlos_bench runs it.
         os.mkdir(self.file("bin"))
         with open(self.file("bin/leat-tune"), "w", encoding="utf-8") as file:
             file.write(f'#!/bin/sh\nexec {sys.executable} -B -m leat_tune._cli "$@"\n')
@@ -294,7 +294,7 @@ class Usage(Case):
         self.assertEqual((batch.values[batch.start], min(batch.values), max(batch.values)),
                          (4, 4, 64))
         self.assertEqual(policy.values, ("spin", "yield"))
-        # A group is set as a whole, and as its rule has it.
+        # A group is set as a whole, within its rule.
         self.assertEqual(found.changes({"batch": 8, "policy": "spin", "low": 20}),
                          {"bench.main": {"batch": 8, "policy": "spin", "low": 20, "high": 50}})
         self.assertFalse(found.space.allowed(found.space.config({"batch": 8, "policy": "spin",

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""leat-tune, the program, with fake processes. Most commands run in this process: to start Python takes time."""
+"""leat-tune, the program, with fake processes. Most commands run in this process, since Python
+starts slowly."""
 
 import contextlib
 import fcntl
@@ -28,7 +29,7 @@ del sys.argv[1:3]
 
 class Cli(Case):
     def run_it(self, *words):
-        """Status, what it printed, and its errors."""
+        """Run a command; return its status, output and errors."""
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             try:
@@ -55,7 +56,7 @@ class Cli(Case):
 
 
 class One(Cli):
-    """With one process."""
+    """Tests with one process."""
 
     def setUp(self):
         super().setUp()
@@ -151,7 +152,7 @@ class One(Cli):
         self.fails(["set", "reactor.lcore0.sleep_min_us=5"], "set together")
         self.fails(["set", "reactor.lcore0.spin=5"], "did you mean spin_us")
         self.fails(["set", "log.level=loud"], "one of off, error, warning, info, debug")
-        # One object of two: the other one goes back.
+        # One of two objects refuses: the other one's change is undone.
         self.fails(["set", "reactor.lcore0.spin_us=70", "reactor.lcore1.spin_us=0"],
                    "reactor.lcore1: ", "goes back: reactor.lcore0")
         self.eventually(lambda: self.spin() == [50, 50])
@@ -188,7 +189,7 @@ class One(Cli):
             status, _, err = self.run_it(*words)
             self.assertEqual(status, 2, words)
             self.assertIn("leat-tune", err)
-        # What is for shells alone is not offered.
+        # Commands for shells only are not offered.
         self.assertNotIn("'complete'", self.run_it("nonsense")[2])
 
     def test_for(self):
@@ -300,7 +301,7 @@ class One(Cli):
         self.fails(["save", self.dir + "/none/settings"], "No such file")
 
     def test_killed_reader(self):
-        """Who reads is gone: ended by the signal, without words."""
+        """The reader has closed the pipe: the program ends by the signal, without a message."""
         p = self.program("watch", "log.lines", "reactor.*.*", "--interval", "5ms")
         p.stdout.readline()
         p.stdout.close()
@@ -309,8 +310,10 @@ class One(Cli):
         self.assertEqual(p.stderr.read(), "")
 
     def complete(self, line):
-        script = 'leat-tune() { "$PYTHON" -B "$PROGRAM" "$@"; }\n. "$COMPLETION"\ncompopt() { :; }\n' \
-                 "COMP_LINE=$1\nCOMP_POINT=${#COMP_LINE}\n_leat_tune\nprintf '%s\\n' \"${COMPREPLY[@]}\"\n"
+        script = ('leat-tune() { "$PYTHON" -B "$PROGRAM" "$@"; }\n'
+                  '. "$COMPLETION"\ncompopt() { :; }\n'
+                  "COMP_LINE=$1\nCOMP_POINT=${#COMP_LINE}\n_leat_tune\n"
+                  "printf '%s\\n' \"${COMPREPLY[@]}\"\n")
         env = {**os.environ, "PYTHON": sys.executable, "PROGRAM": PROGRAM, "COMPLETION": COMPLETION}
         done = subprocess.run(["bash", "-c", script, "bash", line], env=env, capture_output=True,
                               text=True, check=False)
@@ -355,7 +358,7 @@ class Several(Cli):
                        f"{other.pid} (three)", "--program")
             self.fails(["save"], "several processes")
             self.fails(["list", "--program", "four"], "no such process", "(two)")
-            # Only one has it.
+            # Only one process has it.
             self.ok("set", "reactor.lcore1.spin_us=5", f"{other.pid}:log.level=off")
             self.assertEqual(two.settings("reactor.lcore1")["spin_us"], 5)
             self.ok("set", "--program", "one", "log.level=error")
@@ -364,13 +367,13 @@ class Several(Cli):
             self.assertEqual(len(json.loads(self.ok("history", "--json"))["changes"]), 3)
 
     def test_corrupt(self):
-        """What is wrong with one does not hide another."""
+        """An error of one process does not hide another process."""
         with FakeProcess(self.dir, objects=1):
             with open(f"{self.dir}/1-0123456789abcdef.block", "wb") as bad:
                 os.fchmod(bad.fileno(), 0o600)
                 bad.write(b"x" * 5000)
                 bad.flush()
-                # As of a process that lives: others are removed.
+                # Locked like the block of a live process: those of dead ones are removed.
                 lock = struct.pack("@hh4xqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
                 fcntl.fcntl(bad, fcntl.F_OFD_SETLK, lock)
                 status, out, err = self.run_it("list")
@@ -383,11 +386,12 @@ class Several(Cli):
         self.assertEqual(os.listdir(self.dir), [])
 
     def test_hangs(self):
-        """A process that is stopped is listed, and said to be so; nothing waits for it long."""
+        """A stopped process is listed as hanging; nothing waits for it long."""
         p = self.fake("--objects", "1")
         with self.only() as process, unittest.mock.patch("leat_tune._cli.common.HUNG", 0.2):
             p.send_signal(signal.SIGSTOP)
-            self.eventually(lambda: process.snapshot().time_ns - process.snapshot().heartbeat_ns > 300_000_000)
+            self.eventually(lambda: (process.snapshot().time_ns -
+                                     process.snapshot().heartbeat_ns > 300_000_000))
             status, out, err = self.run_it("list", "--reports")
             self.assertEqual(status, 0)
             self.assertIn("it is stopped, or hangs", out)
@@ -395,7 +399,8 @@ class Several(Cli):
             self.assertIn("reactor.lcore0.turns", out)
 
     def test_two_agents(self):
-        """At once, on the same settings: each change is of one of them, and nothing is left behind."""
+        """Two agents change the same settings at once: each change is one agent's, and no lease is
+        left."""
         with FakeProcess(self.dir, objects=1) as fake, self.only() as process:
             done = []
 

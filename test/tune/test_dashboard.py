@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The dashboard and the alerts of doc/grafana: what they ask for exists, and is up to date.
+"""The dashboard and the alerts of doc/grafana: the metrics that they query exist, and they are up
+to date.
 
 test_dashboard.py devtools/grafana-dashboard lib/tune/gen
 """
@@ -26,7 +27,7 @@ def run(*args):
 
 
 def expressions(tree):
-    """All in the JSON of a dashboard that are asked."""
+    """Return all queries in the JSON of a dashboard."""
     if isinstance(tree, dict):
         for key, value in tree.items():
             if key in ("expr", "query") and isinstance(value, str):
@@ -79,7 +80,7 @@ class Dashboard(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which("promtool"), "promtool was not found (package prometheus)")
     def test_expressions_are_promql(self):
-        # A file of rules with all of them: promtool checks no bare expression.
+        # A file of rules with all queries: promtool does not check a bare expression.
         values = {"$program": ".*", "$pid": ".*", "$object": ".*", "$__rate_interval": "1m"}
         lines = ["groups:", "- name: dashboard", "  rules:"]
         for i, text in enumerate(e for e in expressions(self.tree) if "label_values" not in e and

@@ -54,7 +54,7 @@ class Case(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.dir)
 
     def process(self, objects=2):
-        """A process that is seen. It is there when this returns."""
+        """Start a fake process, and wait until it is ready."""
         child = subprocess.Popen(
             [sys.executable, "-B", os.path.join(HERE, "fake_process.py"), "--dir", self.dir,
              "--objects", str(objects), "--load"], stdout=subprocess.PIPE, text=True)
@@ -63,7 +63,7 @@ class Case(unittest.TestCase):
         return child
 
     def export(self, *args, listen="127.0.0.1:0"):
-        """The exporter, and its port."""
+        """Start the exporter; return it and its port."""
         child = tune("export", "--tune-dir", self.dir, "--listen", listen, *args,
                      stderr=subprocess.PIPE)
         self.addCleanup(end, child)
@@ -83,7 +83,7 @@ class Case(unittest.TestCase):
             connection.close()
 
     def until(self, port, condition):
-        """Scrape again until it holds."""
+        """Scrape again until the condition holds."""
         deadline = time.monotonic() + 60
         while True:
             found = self.scrape(port)
@@ -111,7 +111,7 @@ class Life(Case):
             self.assertEqual(value(found, "leat_up", one), 1)
             self.assertGreaterEqual(value(found, "leat_reactor_turns_total", one, object="lcore0"),
                                     0)
-        # It moves.
+        # The counters of running processes move.
         before = value(found, "leat_reactor_turns_total", a, object="lcore0")
         self.until(port,
                    lambda f: value(f, "leat_reactor_turns_total", a, object="lcore0") > before)
@@ -139,7 +139,7 @@ class Life(Case):
         self.assertGreater(value(found, "leat_heartbeat_age_seconds", one), 3)
         self.assertGreaterEqual(value(found, "leat_reactor_turns_total", one),
                                 value(before, "leat_reactor_turns_total", one))
-        # Another one comes meanwhile, and is seen: the stopped one holds nobody up.
+        # Another process that starts meanwhile is seen: the stopped one does not block.
         other = self.process()
         self.until(port, lambda f: value(f, "leat_rows", other, component="peer") == 2)
         os.kill(one.pid, signal.SIGCONT)
@@ -219,7 +219,7 @@ class Usage(Case):
 @unittest.skipUnless(shutil.which("prometheus"), "prometheus was not found (package prometheus)")
 class Prometheus(Case):
     def start(self, port):
-        """Prometheus, and its own port."""
+        """Start Prometheus; return it and its own port."""
         with socket.create_server(("127.0.0.1", 0)) as free:
             own = free.getsockname()[1]
         config = os.path.join(self.dir, "prometheus.yml")
@@ -276,14 +276,15 @@ class Prometheus(Case):
                     end(leaving.pop(0))
             select.select([], [], [], 0.2)
         self.assertIsNone(exporter.poll())
-        # No scrape failed, and none was answered with what Prometheus doesn't take.
+        # No scrape failed, and none had an answer that Prometheus refuses.
         span = f"[{int(time.monotonic() - deadline + SECONDS) + 60}s]"
         (up,) = self.query(own, f"min_over_time(up{span})")
         self.assertEqual(up["value"][1], "1")
         (count,) = self.query(own, f"count_over_time(up{span})")
         self.assertGreater(int(count["value"][1]), SECONDS / 2)
         (turns,) = self.query(own,
-                              f'increase(leat_reactor_turns_total{{pid="{stays.pid}",object="lcore0"}}{span})')
+                              f'increase(leat_reactor_turns_total{{pid="{stays.pid}",'
+                              f'object="lcore0"}}{span})')
         self.assertGreater(float(turns["value"][1]), 0)
         pids = {one["metric"]["pid"] for one in self.query(own, f"last_over_time(leat_up{span})")}
         self.assertLess(1, len(pids & seen))
@@ -291,7 +292,7 @@ class Prometheus(Case):
         self.assertGreater(int(samples["value"][1]), 100)
         child.send_signal(signal.SIGTERM)
         _, err = child.communicate(timeout=60)
-        # It warns of samples that are twice there, out of order, or can't be read.
+        # Prometheus warns of samples that are duplicate, out of order, or unreadable.
         self.assertEqual([line for line in err.splitlines() if "scrape" in line.lower()], [])
 
 

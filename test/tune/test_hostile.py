@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Blocks, schemas and processes that are wrong, or made to harm: an error in bounded time, nothing else."""
+"""Blocks, schemas and processes that are broken, or made to do harm: an error in bounded time, no
+more."""
 
 import json
 import os
@@ -22,7 +23,7 @@ from leat_tune import _protocol as protocol
 from tune_case import Case
 
 ROUNDS = 600
-SECONDS = 5.0  # for a look, on a machine that is busy
+SECONDS = 5.0  # limit of a look, on a busy machine
 EXTREMES = (0, 1, 7, 8, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0xFFFFFFF8, 4096, 144, 1 << 16)
 
 
@@ -49,7 +50,7 @@ class Blocks(Case):
             block.write(data)
 
     def look(self):
-        """What comes of it, in bounded time."""
+        """Read the process; return the outcome, in bounded time."""
         begin = time.monotonic()
         try:
             found, problems = leat_tune.scan(self.dir, all=True)
@@ -103,7 +104,7 @@ class Blocks(Case):
                 self.corrupt(slot + offset, "<I", value)
 
     def test_values(self):
-        """Enums and bools that have no such value."""
+        """Enums and bools with values that do not exist."""
         [log] = [o for o in self.look().objects if o.component == "log"]
         at = self.records[-1] + fake_block.RECORD.size
         for name, value in (("level", 5), ("level", -1), ("sync", 2)):
@@ -148,7 +149,7 @@ class Blocks(Case):
         self.assertEqual((snapshot.objects, snapshot.changes, snapshot.leases), ([], [], []))
 
     def test_random(self):
-        """Mutations of everything that is there."""
+        """Mutations of the whole block."""
         seed = secrets.randbits(32)
         rnd = random.Random(seed)
         places = [*range(0, 184, 4)]
@@ -170,7 +171,7 @@ class Blocks(Case):
                     struct.pack_into("<I", data, at, value & 0xFFFFFFFF)
                 self.write(data)
                 outcomes[self.look() is None] += 1
-        # Both are there, or it tests nothing.
+        # Both outcomes occurred, or the test tests nothing.
         self.assertGreater(min(outcomes.values()), ROUNDS // 50, outcomes)
         self.assertLess(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, 400 << 10)  # KiB
 
@@ -240,10 +241,10 @@ class Schemas(unittest.TestCase):
 
 
 class Processes(Case):
-    """A socket at whose other end is no process of leat."""
+    """A socket whose other end is no process of leat."""
 
     def served(self, serve, timeout=0.4):
-        """A session with it: what comes of it."""
+        """Open a session with it; return the outcome."""
         fake = FakeProcess(self.dir)
         path = fake.path.replace(".block", ".sock")
         os.unlink(path)
@@ -257,7 +258,7 @@ class Processes(Case):
                 try:
                     serve(s)
                     s.settimeout(20)
-                    s.recv(1)  # until it goes
+                    s.recv(1)  # until the agent disconnects
                 except OSError:
                     pass
 
@@ -314,7 +315,7 @@ class Processes(Case):
         self.assertIsInstance(self.channels(), TimedOut)
 
     def test_other_frames(self):
-        """Those of a type that it does not know are passed over."""
+        """Frames of unknown types are skipped."""
         self.assertIsInstance(self.channels(*[(77, b"x", 0)] * 50), TimedOut)
 
     def test_short(self):

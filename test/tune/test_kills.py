@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Agents are killed at any moment, and processes under them: what was borrowed goes back, nothing is left.
+"""Agents are killed at any moment, and so are processes: leased settings go back, nothing is left.
 
 test_kills.py TUNE-PROCESS LEAT-TOP LEAT-TUNE [KILLS]
 """
@@ -20,11 +20,11 @@ import leat_tune
 PROCESSES = 3
 AGENTS = 6
 DEFAULTS = {"batch": 32, "high": 100}  # of settings of workers that agents change
-ANSWER = 20.0  # seconds in which a loaded machine does what takes it milliseconds
+ANSWER = 20.0  # seconds in which a loaded machine does what usually takes milliseconds
 
 
 def agent(directory: str, seed: int) -> None:
-    """Reads, watches and borrows settings until it is killed."""
+    """Read, watch and borrow settings until killed."""
     rng = random.Random(seed)
     while True:
         try:
@@ -41,12 +41,12 @@ def agent(directory: str, seed: int) -> None:
                             lease=rng.choice((0.001, 0.05, 60.0, leat_tune.SESSION)),
                         )
         except leat_tune.TuneError:
-            # A process that was killed, or another agent that has what we want.
+            # The process was killed, or another agent holds the setting.
             continue
 
 
 class Life:
-    """Processes and agents, and those that were killed are replaced."""
+    """Processes and agents; those that were killed are replaced."""
 
     def __init__(self, programs: list[str], directory: str, rng: random.Random) -> None:
         (self.program, self.top, self.tune), self.directory, self.rng = programs, directory, rng
@@ -55,7 +55,7 @@ class Life:
         self.agents = [self.agent() for _ in range(AGENTS)]
 
     def process(self) -> subprocess.Popen:
-        # The libraries of its own build, which may have a sanitizer.
+        # It finds the libraries of its own build, which may have a sanitizer.
         env = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"}
         p = subprocess.Popen(
             [self.program, "--tune-dir", self.directory, "--rows", "7", "--churn"],
@@ -65,7 +65,7 @@ class Life:
         return p
 
     def agent(self) -> subprocess.Popen:
-        """One that changes settings, one of leat's that reads, or the one that searches."""
+        """Start an agent that changes settings, one of leat's that reads, or one that searches."""
         seed = str(self.rng.randrange(1 << 30))
         pid = str(self.rng.choice(self.processes).pid)
         argv = self.rng.choice([
@@ -98,7 +98,7 @@ class Life:
             p.stdout.close()
 
     def progress(self) -> None:
-        """Until something has moved: kills are to come in the middle of work."""
+        """Wait until a value has moved: kills should come in the middle of work."""
         end = time.monotonic() + ANSWER
         before = self.changes()
         while self.changes() == before and time.monotonic() < end:
@@ -118,7 +118,7 @@ class Life:
 
 
 def all_back(directory: str) -> None:
-    """No lease is left, and each setting is what it was."""
+    """Check that no lease is left, and that each setting has its default."""
     end = time.monotonic() + ANSWER
     while True:
         wrong = []

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Settings of a leat-perf that is at work: when they take effect, what is refused, and that no op is lost.
+"""Settings of a running leat-perf: when they take effect, what is refused, and that no op is lost.
 
 test_live.py LEAT-PERF LEAT-TUNE LEAT-TOP [CHANGES]
-    With CHANGES, also the throughput while so many changes are made, beside that without changes.
+    With CHANGES, also compare the throughput while so many changes are made with that without.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from leat_tune.agent import _stats
 CPUS = sorted(os.sched_getaffinity(0))
 PHASE, PHASES = 1.0, 30  # seconds; pairs of phases
 LOSS = 0.01  # of the throughput while settings change, at most
-OTHERS = 0.1  # CPUs that other processes may use meanwhile
+OTHERS = 0.1  # CPUs' worth of load by other processes at most
 SKIPPED = 77
-ANSWER = 30.0  # seconds in which a loaded machine does what takes it milliseconds
+ANSWER = 30.0  # seconds in which a loaded machine does what usually takes milliseconds
 
 
 def program(argv: list[str], **options) -> subprocess.Popen:
@@ -36,9 +36,10 @@ def program(argv: list[str], **options) -> subprocess.Popen:
 
 @contextlib.contextmanager
 def perf(path: str, directory: str, *arguments: str):
-    """leat-perf over the ring, which sends and checks until it is interrupted. The process, and its own session."""
+    """Start leat-perf over the ring, sending and checking until interrupted; yield it and a
+    session."""
     plugins = os.environ.get("LEAT_TEST_PLUGINS", "").split()
-    # Without a line for each change: nobody reads the pipe meanwhile.
+    # Without a log line for each change: the pipe is not read meanwhile.
     argv = [path, *plugins, "--no-pci", "--log-level=leat.tune:error", f"--tune-dir={directory}",
             "--vdev=fabric_ring0", *arguments, "--",
             "--self", "--test", "rate", "--size", "8", "--check", "-D", "600", "--idle", "yield",
@@ -64,7 +65,7 @@ def perf(path: str, directory: str, *arguments: str):
 
 
 def finish(p: subprocess.Popen) -> dict:
-    """Ends it in order. What it measured."""
+    """End it in order, and return its results."""
     p.send_signal(signal.SIGINT)
     out, err = p.communicate(timeout=ANSWER)
     assert p.returncode == 130, (p.returncode, err)
@@ -93,7 +94,7 @@ def takes_effect_at_once(process, session, tune: str, top: str, directory: str) 
         assert client.settings["window"] == window and client.epoch == answer.epoch
     print(f"# effective after {1e3 * statistics.median(waits):.2f} ms in the median")
     assert statistics.median(waits) < 0.010, waits
-    # The programs see the same.
+    # The programs see the same values.
     done = subprocess.run([tune, "set", "--tune-dir", directory, "perf.client.window=24"],
                           text=True, capture_output=True, timeout=ANSWER)
     assert done.returncode == 0, done
@@ -105,7 +106,7 @@ def takes_effect_at_once(process, session, tune: str, top: str, directory: str) 
 
 
 def says_why_not(session, tune: str, directory: str) -> None:
-    # What was asked for is more than there are buffers: the effective value is told.
+    # More than there are buffers: the answer has the effective value.
     assert session.set("perf.client", {"window": 65536}).effective == {"window": 256}
     refused(session, "perf.server", {"window": 8}, 95, "connecting side")
     refused(session, "endpoint.client", {"tx_depth": 64}, 1, "start")
@@ -121,7 +122,7 @@ def says_why_not(session, tune: str, directory: str) -> None:
 
 
 def measures_latency(process, session) -> None:
-    """Of sends and receives, while it is asked for."""
+    """Latencies of sends and receives, while sampling is on."""
     session.set("endpoint.client", {"latency_sample": 16}, lease=leat_tune.SESSION)
     session.watch(0.01)
     end = time.monotonic() + ANSWER
@@ -141,7 +142,7 @@ def many_changes(session) -> None:
 
 
 def helper_threads_leave_the_loop_alone(p: subprocess.Popen) -> None:
-    """The control thread runs where no lcore is, if there is such a CPU."""
+    """The control thread runs on a CPU without an lcore, if there is one."""
     tasks = f"/proc/{p.pid}/task"
     found = []
     for tid in os.listdir(tasks):
@@ -152,18 +153,18 @@ def helper_threads_leave_the_loop_alone(p: subprocess.Popen) -> None:
 
 
 def cpu_seconds(pid: int) -> tuple[float, float]:
-    """Of all CPUs, and of a process and this one."""
+    """Return the seconds of all CPUs, and those of a process and this one."""
     tick = os.sysconf("SC_CLK_TCK")
     with open("/proc/stat", encoding="ascii") as f:
         fields = [int(n) for n in f.readline().split()[1:9]]
     with open(f"/proc/{pid}/stat", encoding="ascii") as f:
         own = sum(int(n) for n in f.read().rpartition(")")[2].split()[11:13])
-    # All but idle and waiting for a disk; with what a hypervisor has stolen.
+    # All time except idle and waiting for disks; including time that a hypervisor took.
     return (sum(fields) - fields[3] - fields[4]) / tick, own / tick + time.process_time()
 
 
 def throughput(path: str, directory: str, changes: int) -> bool:
-    """Messages per second with changes of settings beside those without. False: can't tell."""
+    """Compare messages per second with and without changes of settings. False: can't tell."""
     # The loop has a CPU of its own; the control thread and the agent share another one.
     with perf(path, directory, "--lcores", f"0@{CPUS[0]}") as (p, process, session):
         os.sched_setaffinity(0, CPUS[1:] or CPUS)
@@ -185,7 +186,8 @@ def throughput(path: str, directory: str, changes: int) -> bool:
 
         def change(_left: float) -> None:
             nonlocal made
-            # The loop applies each; the buffers of the run bound it, so the throughput is the same.
+            # The loop applies each change; the buffers of the run limit it, so the throughput is
+            # the same.
             answer = session.set("perf.client", {"window": 300 + made % 256})
             assert answer.effective == {"window": 256}, answer
             made += 1
@@ -230,11 +232,11 @@ def main() -> None:
             many_changes(session)
             result = finish(p)
             (row,) = result["results"]
-            # Each message was checked by the other side, and counted by both.
+            # The other side checked each message, and both sides counted it.
             assert row["errors"] == 0 and row["iterations"] > 0, row
         assert os.listdir(directory) == [], os.listdir(directory)
         told = len(sys.argv) <= 4 or throughput(path, directory, int(sys.argv[4]))
-        # A settings file, from the start; and none of it with a wrong line.
+        # A settings file, from the start; with an invalid line nothing of it applies.
         conf = os.path.join(base, "site.conf")
         with open(conf, "w", encoding="utf-8") as f:
             f.write("perf.client.window = 40\nendpoint.client.tx_depth = 512\n")
@@ -251,7 +253,8 @@ def main() -> None:
         done = subprocess.run([path, *plugins, "--no-pci", "--vdev=fabric_ring0",
                                f"--settings={conf}", "--", "--self"],
                               text=True, capture_output=True, timeout=ANSWER)
-        assert done.returncode == 2 and f"{conf}:3:" in done.stderr and "window" in done.stderr, done
+        assert (done.returncode == 2 and f"{conf}:3:" in done.stderr and
+                "window" in done.stderr), done
     if not told:
         sys.exit(SKIPPED)
 

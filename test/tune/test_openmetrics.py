@@ -118,7 +118,8 @@ class Text(unittest.TestCase):
             (None, prom), ("*/*", prom), ("text/plain", prom),
             ("application/openmetrics-text", om),
             # Prometheus 2.42
-            ("application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,"
+            ("application/openmetrics-text;version=1.0.0,"
+             "application/openmetrics-text;version=0.0.1;q=0.75,"
              "text/plain;version=0.0.4;q=0.5,*/*;q=0.1", om),
             ("application/openmetrics-text;version=0.0.1,text/plain;version=0.0.4;q=0.5", prom),
             ("application/openmetrics-text;q=0.1,text/plain;q=0.5", prom),
@@ -214,8 +215,8 @@ class Rows(unittest.TestCase):
         self.assertEqual(after(("p", 7), ("q", 1)), (8, 8))
         self.assertEqual(after(("p", 7)), (8, 8))
         self.assertEqual(after(), (8, 8))
-        self.assertEqual(after(("p", 2)), (10, 10))  # another peer of that name
-        self.assertEqual(after(("p", 2), ("q", 3)), (12, 12))  # the same one, again
+        self.assertEqual(after(("p", 2)), (10, 10))  # another peer with that name
+        self.assertEqual(after(("p", 2), ("q", 3)), (12, 12))  # the same peer, again
 
     def test_many_names_are_bounded(self):
         sums = _rows.RowSums()

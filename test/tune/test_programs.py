@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Settings of leat-perf and leat-rpc-bench while they run at full load: test_programs.py PERF RPC_BENCH CHANGES"""
+"""Settings of leat-perf and leat-rpc-bench at full load: test_programs.py PERF RPC_BENCH CHANGES"""
 
 import json
 import os
@@ -17,9 +17,9 @@ PERF, RPC_BENCH, CHANGES = sys.argv[1:4]
 PLUGINS = os.environ.get("LEAT_TEST_PLUGINS", "").split()
 QUIET = ["--no-pci", "--no-telemetry", "--log-level=lib.*:error", "--log-level=leat.tune:error"]
 CPUS = sorted(os.sched_getaffinity(0))
-# Two lcores also where there is one CPU: then they share it.
+# Two lcores even if there is one CPU: they share it.
 LCORES = ["--lcores", "0@%d,1@%d" % (CPUS[0], CPUS[-1])]
-DEADLINE = 120  # seconds, for whatever is waited for; nothing comes near it unless it hangs
+DEADLINE = 120  # seconds, for whatever is waited for; nothing takes that long unless it hangs
 
 
 class Case(unittest.TestCase):
@@ -41,7 +41,7 @@ class Case(unittest.TestCase):
         return child
 
     def wait(self, what):
-        """What a function returns, as soon as it is not None."""
+        """Call a function until its result is not None, and return that."""
         end = time.monotonic() + DEADLINE
         while time.monotonic() < end:
             if self.child.poll() is not None:
@@ -58,7 +58,7 @@ class Case(unittest.TestCase):
         return process
 
     def object(self, process, path, ready):
-        """An object, as soon as its report is as wanted."""
+        """Return an object when its report is as wanted."""
         def look():
             for o in process.snapshot().objects:
                 if o.path == path and o.report and ready(o):
@@ -68,7 +68,7 @@ class Case(unittest.TestCase):
         return self.wait(look)
 
     def end(self):
-        """It ends by SIGINT, in order. @return its JSON"""
+        """End the program by SIGINT, in order; return its JSON."""
         self.child.send_signal(2)
         out, err = self.child.communicate(timeout=DEADLINE)
         self.assertEqual(self.child.returncode, 130, err)
@@ -119,7 +119,7 @@ class Perf(Case):
         with process.session() as session:
             for rate in (20000.0, 1.0, 3000.0):
                 self.assertEqual(session.set(client, {"rate": rate}).effective, {"rate": rate})
-        # At one a second this would take a quarter of an hour.
+        # With one change a second this would take a quarter of an hour.
         count = self.object(process, "perf.client", lambda o: True).report["messages"]
         self.object(process, "perf.client", lambda o: o.report["messages"] > count + 1000)
         self.assertEqual(self.end()["results"][0]["errors"], 0)

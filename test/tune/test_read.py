@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""leat_tune: the directory, blocks that are whole, torn or old, schemas, histograms."""
+"""leat_tune: the directory, blocks that are complete, torn or old, schemas, histograms."""
 
 import contextlib
 import errno
@@ -15,7 +15,8 @@ import unittest.mock
 
 import leat_tune
 from fake_process import FakeProcess
-from leat_tune import Corrupt, DirError, Histogram, Schema, TuneError, Unknown, bucket_begin, bucket_of
+from leat_tune import (Corrupt, DirError, Histogram, Schema, TuneError, Unknown, bucket_begin,
+                       bucket_of)
 from fake_schemas import DESCRIPTIONS, schema_text
 from tune_case import Case
 
@@ -64,7 +65,7 @@ class Directory(Case):
 
     @unittest.skipIf(os.geteuid() != 0, "only root becomes another user")
     def test_other_user(self):
-        """Another user gets nowhere."""
+        """Another user can't read it."""
         with FakeProcess(self.dir) as fake:
             pid = os.fork()
             if pid == 0:
@@ -79,7 +80,7 @@ class Directory(Case):
             self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
 
     def tried_by_another(self, path):
-        """Exit status: how often it got further than it may."""
+        """Return how often another user got further than permitted: the exit status."""
         through = 0
         try:
             leat_tune.scan(self.dir)
@@ -105,7 +106,7 @@ class Directory(Case):
         self.refused(self.dir + "/file", errno.ENOTDIR)
 
     def test_files(self):
-        """What stands in a block's place and is none."""
+        """Files in a block's place that are no blocks."""
         with FakeProcess(self.dir) as fake:
             stem = f"{self.dir}/123-0123456789abcde"
             os.symlink(fake.path, stem + "0.block")
@@ -154,7 +155,7 @@ class Directory(Case):
             self.assertEqual(leat_tune.sweep(self.dir), 0)
 
     def test_descriptors(self):
-        """None is left open."""
+        """No descriptor is left open."""
         before = len(os.listdir("/proc/self/fd"))
         with FakeProcess(self.dir):
             for _ in range(3):
@@ -200,7 +201,7 @@ class Reading(Case):
             process = self.only()
             for i in range(20):
                 path = fake.add("log", f"extra{i}")
-                self.assertEqual(process.snapshot().object(path).report, {})  # none yet
+                self.assertEqual(process.snapshot().object(path).report, {})  # no report yet
                 fake.report(path, lines=i)
                 self.assertEqual(process.snapshot().object(path).report["lines"], i)
                 fake.remove(path)
@@ -234,7 +235,7 @@ class Reading(Case):
                     s.resolve(wrong)
 
     def test_terminal(self):
-        """Names and text don't reach a terminal as they are."""
+        """Control characters of names and texts don't reach a terminal."""
         with FakeProcess(self.dir, program="a\x1b[2Jb", objects=1) as fake:
             fake.add("log", "evil\n\x9b31m")
             fake.report("reactor.lcore0", running="\x1b]0;title\x07")
@@ -273,7 +274,7 @@ class Reading(Case):
                     seen.add(r["turns"])
                 return len(seen) > 200
 
-            # At first there may be no object, or the report of before.
+            # At first there may be no object, or the previous report.
             self.eventually(
                 lambda: any(o.path == "reactor.lcore0" and o.report["running"].isdigit()
                             for o in process.snapshot().objects))
@@ -284,7 +285,7 @@ class Reading(Case):
             thread.join()
 
     def test_stopped_in_the_middle(self):
-        """A record that stays half written: the last whole one counts, or none."""
+        """A record that stays half written: the last complete report is returned, or none."""
         fake = FakeProcess(self.dir, objects=1)
         self.addCleanup(fake.stop)
         fake.report("reactor.lcore0", turns=7)
@@ -298,7 +299,7 @@ class Reading(Case):
             self.assertIn("endpoint.ep0", [o.path for o in later.snapshot().objects])
 
     def test_history(self):
-        """As many as there is room for, in order."""
+        """As many changes as there is room for, in order."""
         fake = FakeProcess(self.dir, objects=1)
         self.addCleanup(fake.stop)
         process = self.only()
@@ -315,7 +316,7 @@ class Reading(Case):
 
 class Guide(Case):
     def test_examples(self):
-        """Those of the guide run, and print something."""
+        """The examples of the guide run, and print something."""
         with open(GUIDE, encoding="utf-8") as file:
             examples = re.findall(r"^```python\n(.*?)^```", file.read(), re.DOTALL | re.MULTILINE)
         self.assertEqual(len(examples), 4)
@@ -327,7 +328,7 @@ class Guide(Case):
                     exec(compile(example, GUIDE, "exec"), {})
                 if "print(" in example:
                     self.assertNotEqual(out.getvalue(), "")
-            # The last one is the search.
+            # The last example is the search.
             self.assertIn(self.only().snapshot().object("reactor.lcore0").settings["ep_burst"],
                           (8, 16, 32))
 
@@ -353,7 +354,7 @@ class Values(unittest.TestCase):
         self.assertEqual(h.percentile(100), 160.0)
         self.assertEqual(h.delta(empty), h)
         self.assertEqual(h.delta(h).count, 0)
-        self.assertEqual(empty.delta(h), empty)  # it began anew
+        self.assertEqual(empty.delta(h), empty)  # the histogram was reset
         self.assertEqual(h.add(h).count, 200)
         self.assertEqual(Histogram.unpack(h.pack()), h)
         many = Histogram(0, 0, ((1 << 64) - 1,) * leat_tune.BUCKETS)

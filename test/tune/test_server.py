@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The exporter's HTTP: what it answers, and what it does not wait for."""
+"""The exporter's HTTP: its answers, and clients that it does not wait for."""
 
 import http.client
 import socket
@@ -51,7 +51,8 @@ def until_closed(sock):
 
 class Answers(Case):
     def test_content_negotiation(self):
-        answer, body = self.ask(Accept="application/openmetrics-text;version=1.0.0,text/plain;q=0.5")
+        answer, body = self.ask(Accept="application/openmetrics-text;version=1.0.0,"
+                                       "text/plain;q=0.5")
         self.assertEqual((answer.status, answer.headers["Content-Type"]),
                          (200, metrics.OPENMETRICS))
         self.assertEqual(openmetrics.value(openmetrics.parse(body), "leat_up", pid="7"), 1)
@@ -124,12 +125,13 @@ class Bounds(Case):
 
     def test_too_many_connections(self):
         socks = [self.raw() for _ in range(4)]
-        # Each has its place as soon as it is accepted, and connections are accepted in turn.
+        # Each connection takes a slot as soon as it is accepted, and connections are accepted in
+        # turn.
         self.assertTrue(until_closed(self.raw()).startswith(b"HTTP/1.1 503"))
         for sock in socks:
             sock.close()
 
-        # A place is free again when its thread has seen the end.
+        # A slot is free again when its thread has seen the end.
         while True:
             try:
                 if self.ask()[0].status == 200:

@@ -19,7 +19,7 @@ from tune_case import Case
 
 REAL = sys.argv.pop(1) if len(sys.argv) > 1 and not sys.argv[1].startswith("-") else None
 
-# An agent that takes a lease, says so, and waits to be killed.
+# An agent that takes a lease, prints so, and waits to be killed.
 AGENT = """
 import sys, leat_tune
 [process] = leat_tune.processes(sys.argv[1])
@@ -111,7 +111,7 @@ class Changes(Case):
                 s.set("reactor.lcore0", {"spin_us": 5}, lease=wrong)
         with self.assertRaises(ValueError):
             s.set("reactor.lcore0", {})
-        # Of several, none was changed.
+        # A group was refused as a whole: nothing was changed.
         self.refused(errno.ERANGE, "spin_us", setting(ep_burst=5, spin_us=0))
         self.assertEqual(self.process.snapshot().changes, [])
 
@@ -185,7 +185,7 @@ class Changes(Case):
         with self.assertRaises(TimedOut):
             s.set("reactor.lcore0", {"spin_us": 5})
         self.fake.hang.clear()
-        # A late answer to what was given up is none to the next one.
+        # A late answer to a request that timed out is not taken for the next answer.
         self.assertEqual(s.set("reactor.lcore0", {"spin_us": 6}).effective, {"spin_us": 6})
 
     def test_closed(self):
@@ -222,7 +222,7 @@ class Places(Case):
             self.assertEqual(caught.exception.errno, errno.EPROTONOSUPPORT)
 
     def test_moved(self):
-        """The directory that was checked is meant, whatever its name points to now."""
+        """The directory that was checked is used, whatever its name points to now."""
         with FakeProcess(self.dir):
             process = self.only()
             os.rename(self.dir, self.dir + "-2")
@@ -232,7 +232,7 @@ class Places(Case):
 
 
 class Deaths:
-    """With a process of its own."""
+    """Tests with a process of their own."""
 
     def start(self) -> subprocess.Popen:
         raise NotImplementedError
@@ -256,8 +256,8 @@ class Deaths:
             self.assertEqual(str(self.now(process)), self.value)
             [lease] = process.snapshot().leases
             self.assertEqual(lease.who, f"agent[{agent.pid}]")
-            with process.session("other") as other, self.assertRaisesRegex(Refused,
-                                                                           rf"agent\[{agent.pid}\]"):
+            with process.session("other") as other, \
+                    self.assertRaisesRegex(Refused, rf"agent\[{agent.pid}\]"):
                 other.set(self.path, {self.name: self.value})
             agent.kill()
             agent.wait()
@@ -315,7 +315,7 @@ class Deaths:
                 s.set(self.path, {self.name: self.value})
             with self.assertRaises(TimedOut):
                 s.refresh(timeout=0.1)
-            # It is seen, nevertheless.
+            # The process is seen, nevertheless.
             self.assertTrue(process.alive())
             self.assertIn(self.path, [o.path for o in process.snapshot().objects])
             for _ in range(2):
@@ -353,13 +353,13 @@ class RealDeaths(Deaths, Case):
         p = self.spawn([REAL, "--tune-dir", self.dir, "--workers", "1", "--rows", "4", *options],
                        stderr=subprocess.DEVNULL)
         self.assertEqual(p.stdout.readline(), "ready\n")
-        # Its control thread comes by for what was added.
+        # The process's control thread serves the addition.
         with self.only() as process:
             self.eventually(lambda: process.snapshot().find(self.path))
         return p
 
     def test_settings_file(self):
-        """What leat-tune saves, the program reads."""
+        """The program reads a file that leat-tune saved."""
         p = self.start()
         path = self.dir + "/settings"
         with self.only() as process, process.session() as s:
@@ -379,7 +379,7 @@ class RealDeaths(Deaths, Case):
             p.wait()
 
     def test_talk(self):
-        """What it says and takes is what this module expects."""
+        """Its messages are those that this module expects."""
         self.start()
         process = self.only()
         with process.session("test") as s:

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""leat-tune agent beside an exhaustive sweep of leat-perf's window and burst: within 10 % of the best.
+"""Compare leat-tune agent with an exhaustive sweep of leat-perf's window and burst: within 10 %.
 
 test_sweep.py LEAT-PERF LEAT-TUNE ring|tcp [RUNS [TRIAL-SECONDS]]
 
-The agent may say that it can't tell if a trial's noise is above those 10 %. The sweep comes after it.
-If the speed of the machine jumps meanwhile (the start's rate does), that run says nothing: it is made
-again. So does a run in which the agent says that it jumped.
+The agent may say that it can't tell if a trial's noise is above those 10 %. The sweep comes after
+the agent. If the speed of the machine jumps meanwhile (the rate of the start settings does), the
+run says nothing and is repeated. So is a run in which the agent reports such a jump.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Changed(Exception):
 
 
 def sweep(process, session, seconds: float) -> dict:
-    """The best settings, and the rates of all."""
+    """Return the best settings, and the rates of all."""
     configs = [{"window": w, "burst": b} for w, b in itertools.product(WINDOWS, BURSTS) if b <= w]
     found: dict[tuple, list[float]] = {}
     for values in configs * 3:
@@ -121,7 +121,7 @@ def run(path: str, tune: str, device: str, directory: str, seconds: float) -> st
             assert report["noise"] > NEAR, f"{device}: best {best}, none found: {report}"
             return f"{device}: best of the sweep {best}, can't tell: noise {report['noise']:.2f}"
         chosen = {name.rsplit(".", 1)[-1]: value for name, value in report["best"].items()}
-        # In turns: what changes slowly is the same for both.
+        # In turns, so that slow changes of the machine affect both alike.
         pairs = [(rate(process, session, chosen, seconds), rate(process, session, best, seconds))
                  for _ in range(9)]
         start()

@@ -22,7 +22,7 @@ FIELDS = (
 
 
 def objects(at):
-    """Of one process at second at."""
+    """Return the objects of one process at second at."""
     found = []
     for i in range(3):
         found.append(
@@ -100,7 +100,7 @@ class Screens(Case):
         self.assertIn("╭─ Settings", self.keys("right"))
         self.assertIn("no setting was changed", self.keys("right"))
         self.assertIn("╭─ Processes", self.keys("right"))
-        # There is no such screen.
+        # No screen has that number.
         self.assertIn("╭─ Processes", self.keys("0"))
         self.assertIn("Reactors", self.keys("2"))
         self.assertIn("╭─ Processes", self.keys("esc"))
@@ -156,7 +156,7 @@ class Screens(Case):
         screen = self.keys("enter")
         self.assertIn("2 of 6 with ring1", screen)
         self.assertNotIn("fabric_ring0", screen)
-        # Esc in the line drops what was typed, Esc on the screen the filter.
+        # Esc in the line drops the typed text, Esc on the screen the filter.
         self.keys("/", "backspace", "backspace", "esc")
         self.assertIn("2 of 6 with ring1", self.screen())
         self.assertIn("fabric_ring0", self.keys("esc"))
@@ -223,7 +223,7 @@ class Foreign(Case):
 
 class Edits(Case):
     def open(self, setting):
-        """The form of a setting of the first process's worker."""
+        """Open the form of a setting of the first process's worker."""
         self.keys("5", "/", *f"{setting} ", "enter", "home", "e")
         return self.screen()
 
@@ -237,7 +237,7 @@ class Edits(Case):
         for text in ("Change worker.own", "1 to 64 calls, automatic; default 8",
                      "Calls of a batch.", "for good"):
             self.assertIn(text, screen)
-        # The first character replaces what was there.
+        # The first character replaces the old value.
         self.assertIn("32▏", self.type("32"))
         self.assertIn("waiting", self.keys("enter"))
         [change] = self.asked

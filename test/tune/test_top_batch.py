@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""leat-top --batch and --json, against processes that are played and one that is not; and its arguments.
+"""leat-top --batch and --json, against fake processes and a real one; and its arguments.
 
     test_top_batch.py MAN-PAGE TUNE-PROCESS
 """
@@ -24,7 +24,8 @@ TOP = [sys.executable, "-B", "-W", "error", "-m", "leat_top"]
 
 class Batch(Case):
     def top(self, *options, code=0):
-        """leat-top in this process: what it wrote. It starts once more in tests that need all of it."""
+        """Run leat-top in this process; return its output. Tests of the whole program start it once
+        more."""
         out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
         before = signal.getsignal(signal.SIGPIPE)
         try:
@@ -43,7 +44,7 @@ class Batch(Case):
         return out.buffer.getvalue().decode()
 
     def run_top(self, *options, code=0, **more):
-        """In a process of its own."""
+        """Run leat-top in a process of its own."""
         command = [*TOP, "--tune-dir", self.dir, *options]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, **more)
         self.assertEqual(done.returncode, code, done.stderr)
@@ -63,14 +64,15 @@ class Batch(Case):
             self.assertIsNone(process["trouble"])
             objects = {o["path"]: o for o in process["objects"]}
             lcore, ep = objects["reactor.lcore0"], objects["endpoint.ep0"]
-            # It plays 30 to 90 % busy, and the rest idle.
+            # The fake process is busy for 30 to 90 %, and idle for the rest.
             self.assertTrue(0.25 <= lcore["load"]["busy"] <= 0.95, lcore["load"])
             self.assertAlmostEqual(sum(lcore["load"].values()), 1.0, delta=0.05)
             self.assertEqual(lcore["settings"]["idle_policy"], "auto")
             self.assertGreater(ep["rates"]["posted"], 1000)
             window = ep["percentiles"]["latency_write"]
             self.assertGreater(window["count"], 0)
-            self.assertTrue(500 < window["p50_ns"] < window["p99_ns"] <= window["p99_9_ns"] < 100_000, window)
+            self.assertTrue(500 < window["p50_ns"] < window["p99_ns"] <= window["p99_9_ns"] <
+                            100_000, window)
             self.assertEqual(len(ep["rows"]), 2)
             self.assertIn("posted", ep["rows"][0]["rates"])
         self.assertGreaterEqual(
@@ -89,7 +91,7 @@ class Batch(Case):
             self.assertEqual((process["pid"], process["trouble"]), (p.pid, None))
             workers = [o for o in process["objects"] if o["component"] == "worker"]
             self.assertEqual([o["name"] for o in workers], ["w0", "w1"])
-            # On a busy machine it may have written nothing new meanwhile.
+            # On a busy machine the process may have reported nothing new meanwhile.
             if all("calls" in worker["rates"] for worker in workers):
                 break
         for worker in workers:
@@ -161,7 +163,7 @@ class Batch(Case):
         self.eventually(lambda: process.hung)
         begin = time.monotonic()
         [document] = self.documents("-n", "1", "-d", "0.05")
-        # It is not asked for anything, so nothing waits.
+        # The stopped process is not asked for anything, so nothing waits.
         self.assertLess(time.monotonic() - begin, 4)
         [found] = document["processes"]
         self.assertTrue(found["hung"])

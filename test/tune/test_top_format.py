@@ -89,7 +89,7 @@ class Numbers(unittest.TestCase):
         self.assertEqual(fit("abc", 5, right=True), "  abc")
         self.assertEqual(fit("abcdef", 4), "abc~")
         self.assertEqual(fit("abc", 0), "")
-        # Characters of two columns, and those of none.
+        # Characters of two columns, and of none.
         self.assertEqual(width_of("日本e\u0301"), 5)
         for width in range(8):
             self.assertEqual(width_of(fit("日本語", width)), width)
@@ -105,7 +105,7 @@ class Bars(unittest.TestCase):
     def test_load(self):
         self.assertEqual(self.text(load_bar(0.5, 0.3, 0.2, 10, ASCII)), "#####---..")
         self.assertEqual(self.text(load_bar(0.5, 0.3, 0.2, 10, UTF8)), "■■■■■▪▪▪··")
-        # What is left: time that another program had.
+        # The rest of the bar is time that another program had.
         self.assertEqual(self.text(load_bar(0.2, 0.2, 0.1, 10, ASCII)), "##--.     ")
         self.assertEqual(self.text(load_bar(0.01, 0.99, 0, 10, ASCII)), "#---------")
 
@@ -141,7 +141,7 @@ class Grids(unittest.TestCase):
         for y, x in ((-1, 0), (2, 0), (0, -2), (1, 3)):
             grid.put(y, x, "abcd", "bad")
         self.assertEqual(grid.text(), "cd\n   a")
-        # Half of a wide character is none.
+        # Half of a wide character is not drawn.
         grid = Grid(1, 3)
         grid.put(0, 0, "日本")
         self.assertEqual(grid.text(), "日")
@@ -179,7 +179,7 @@ class Tables(unittest.TestCase):
         table = self.table()
         self.assertEqual(self.arranged(table), ["a", "b2", "b10"])
         table.choose(1)
-        # The most first; what is not known last, either way.
+        # The largest first; unknown values last, in either order.
         self.assertEqual(self.arranged(table), ["a", "b2", "b10"])
         table.reverse = True
         self.assertEqual(self.arranged(table), ["b2", "a", "b10"])
@@ -197,7 +197,7 @@ class Tables(unittest.TestCase):
         table.move(rows, key, 1)
         self.assertEqual(table.place(rows, key)[0], "b2")
         self.assertEqual(table.place([("x", 1, 1), *rows], key)[0], "b2")
-        # It is gone: the one that took its place.
+        # The selected row is gone: the row in its place is selected.
         self.assertEqual(table.place([rows[0], rows[2]], key)[0], "b10")
         self.assertIsNone(table.place([], key))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""leat-top's model: rates, shares, percentiles, what comes and goes, what stands still."""
+"""leat-top's model: rates, shares, percentiles, objects that come and go, stalled loops."""
 
 import sys
 import unittest
@@ -22,7 +22,7 @@ class Rates(unittest.TestCase):
         model = Model()
         model.update([seen(10 * S, [thing(WORKER, 1, "w", 10 * S, calls=1000, waited_ns=0)])])
         self.assertEqual(one(model, "worker.w").rates, {})
-        # It was looked at 5 s later, but the report was made after 2 s.
+        # Looked at 5 s later, but the report was made after 2 s.
         model.update([seen(15 * S, [thing(WORKER, 1, "w", 12 * S, calls=5000, waited_ns=S)])])
         o = one(model, "worker.w")
         self.assertEqual(o.rate("calls"), 2000.0)
@@ -110,7 +110,7 @@ class Life(unittest.TestCase):
         model.update([seen(2 * S, [thing(WORKER, 1, "w", 2 * S, calls=3)])])
         self.assertEqual(one(model, "worker.w").rate("calls"), 2.0)
         self.assertIsNone(model.find(key))
-        # The same pid and number, but another process: nothing of the former one counts.
+        # The same pid and number, but another process: nothing of the former process counts.
         other = seen(3 * S, [thing(WORKER, 1, "w", 3 * S, calls=9)])
         model.update([Seen(other.pid, other.program, 1, other.start, False, other.snapshot)])
         self.assertIsNone(one(model, "worker.w").rate("calls"))
@@ -153,7 +153,7 @@ class Trouble(unittest.TestCase):
     def test_an_lcore_that_stands_still(self):
         model = self.lcore(10 * S, 2_200_000_000)
         o = one(model, "reactor.lcore2")
-        # 2.2 s when it was reported, which was a second ago.
+        # 2.2 s at the time of the report, which was made a second ago.
         self.assertEqual(o.trouble(), "stands still for 3.20 s in app_poll")
         self.assertEqual(model.processes[0].state(), "lcore2 stands still for 3.20 s in app_poll")
 

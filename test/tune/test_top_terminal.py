@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""leat-top in a real terminal, which tmux plays: keys, sizes, changes, processes that come and go, the end.
+"""leat-top in a real terminal, played by tmux: keys, sizes, changes, processes that come and go,
+the end.
 
     test_top_terminal.py TMUX
 """
@@ -25,7 +26,7 @@ SIZE, OPTIONS = (120, 40), ("-d", "0.2")
 class Terminal(Case):
     def setUp(self):
         super().setUp()
-        self.number = 0  # of the server: one that ends is not talked to again
+        self.number = 0  # of the tmux server: a server that ends is not talked to again
         self.home = os.path.join(self.dir, "terminal")
         os.mkdir(self.home)
 
@@ -42,7 +43,7 @@ class Terminal(Case):
         return done.stdout
 
     def start(self, *options, term="tmux-256color", locale="C.UTF-8", size=SIZE, program=TOP):
-        """leat-top in a shell, which notes the state of the terminal before and after."""
+        """Start leat-top in a shell, which notes the state of the terminal before and after."""
         top = shlex.join([*program, "--tune-dir", self.dir, *OPTIONS, *options])
         with open(self.path("run"), "w", encoding="utf-8") as f:
             f.write(
@@ -52,7 +53,7 @@ class Terminal(Case):
                 f"sh -c 'echo $$ > pid; exec {top}' 2> errors\necho $? > code\nstty -g > after\n"
                 "echo ended with $(cat code)\nexec cat\n"
             )
-        # What there is of the terminal when nothing runs in it.
+        # Return the state of the terminal when nothing runs in it.
         self.number += 1
         width, height = size
         shell = f"exec sh {shlex.quote(self.path('run'))}"
@@ -71,7 +72,7 @@ class Terminal(Case):
         return self.tmux("capture-pane", "-p")
 
     def until(self, *texts, none=()):
-        """The screen, once it has these, and none of those."""
+        """Return the screen when it has all these texts, and none of those."""
         seen = ""
 
         def there():
@@ -89,7 +90,7 @@ class Terminal(Case):
         self.tmux("send-keys", *keys)
 
     def ended(self, code):
-        """leat-top ended, and the terminal is as it was."""
+        """Check that leat-top ended, and that the terminal is as before."""
         screen = self.until(f"ended with {code}")
         self.assertEqual(self.text("before"), self.text("after"))
         wanted = "#{alternate_on} #{cursor_flag} #{keypad_flag} #{keypad_cursor_flag}"
@@ -109,7 +110,7 @@ class Terminal(Case):
         self.until("1 process", "Lcores 3", "Endpoints 3", "leat-perf", "net_fake0")
         self.keys("3")
         self.until("╭─ Endpoints 3", none=("Lcores",))
-        # Sorted by operations, turned round, and filtered.
+        # Sorted by operations, reversed, and filtered.
         self.keys("s", "s", "s", "s", "s")
         self.until("▼OPS/s")
         self.keys("r")
@@ -175,7 +176,7 @@ class Terminal(Case):
         self.keys("BSpace", "BSpace", "16", "Enter")
         self.until("reactor.lcore1: ep_burst = 16", none=("Change reactor",))
         self.eventually(lambda: value("ep_burst") == 16)
-        # An enum, as long as leat-top runs.
+        # An enum, leased for as long as leat-top runs.
         self.keys("Down", "e")
         self.until("idle_policy", "◂ auto ▸")
         self.keys("Right", "Down", "Left")
@@ -184,7 +185,7 @@ class Terminal(Case):
         self.until("reactor.lcore1: idle_policy = spin")
         self.eventually(lambda: value("idle_policy") == "spin")
         self.until("leat-top[")
-        # One that takes effect at start; a group whose rule does not hold.
+        # A setting that takes effect at start; a group whose rule is broken.
         self.keys("Down", "e")
         self.until("takes effect only at start")
         self.keys("Down", "e")
@@ -210,7 +211,7 @@ class Terminal(Case):
         (second if second.pid > first.pid else first).kill()
         self.until("is gone", "Processes 1", "Lcores 3", none=("Processes 2",))
         left = first if second.pid > first.pid else second
-        # It is stopped: what is known of it stays, in red.
+        # A stopped process: its last values stay, in red.
         left.send_signal(signal.SIGSTOP)
         screen = self.until("stands still: no sign of life for", "1 in trouble")
         self.assertIn("Lcores 3", screen)

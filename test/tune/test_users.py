@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Another user does not get in, and does not lead anybody astray: tried as one, so it needs root.
+"""Another user gets no access, and can't mislead anybody: tried as that user, so it needs root.
 
 test_users.py TUNE-PROCESS
 """
@@ -16,12 +16,13 @@ import tempfile
 
 import leat_tune
 
-OTHER = 65534  # nobody's
+OTHER = 65534  # the user nobody
 SKIP = 77
 
 
 def as_other(function) -> str:
-    """What a function returns in a process of the other user: text, or the name of its exception."""
+    """Return the result of a function in a process of the other user: text, or its exception's
+    name."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -42,7 +43,7 @@ def as_other(function) -> str:
 
 
 def connect(path: pathlib.Path) -> str:
-    """Is a session there? The process closes the connection of a stranger."""
+    """Return whether a session is opened. The process closes the connection of a stranger."""
     with socket.socket(socket.AF_UNIX) as s:
         s.settimeout(10)
         s.connect(str(path))
@@ -50,7 +51,7 @@ def connect(path: pathlib.Path) -> str:
 
 
 def run(program: str, directory: pathlib.Path, user: int) -> subprocess.CompletedProcess:
-    """A process that should not start; one that does is ended."""
+    """Run a process that should not start; one that does is ended."""
     env = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"}
     with subprocess.Popen(
         [program, "--tune-dir", str(directory)], env=env, text=True, user=user, group=user,
@@ -79,12 +80,13 @@ def main() -> int:
                 assert p.stdout.readline() == "ready\n"
                 (process,) = leat_tune.processes(mine)
                 path = pathlib.Path(process.path).with_suffix(".sock")
-                # The directory keeps others out.
+                # The permissions of the directory keep others out.
                 text = as_other(lambda: leat_tune.processes(mine))
                 assert text.startswith(("DirError", "PermissionError")), text
                 text = as_other(lambda: connect(path))
                 assert text.startswith("PermissionError"), text
-                # Were it open: agents and processes refuse it, and the process refuses strangers.
+                # With an open directory: agents and processes refuse it, and the process refuses
+                # strangers.
                 mine.chmod(0o777)
                 path.chmod(0o777)
                 text = as_other(lambda: leat_tune.processes(mine))
@@ -122,7 +124,7 @@ def main() -> int:
             raise AssertionError("a symbolic link")
         except leat_tune.DirError:
             pass
-        # The other user's own is theirs.
+        # The directory of the other user is for that user.
         ended = run(program, other, OTHER)
         assert ended.returncode in (0, 126), ended
     return 0

@@ -116,7 +116,7 @@ def histogram(*values: int) -> Histogram:
 
 def thing(description: str, id: int, name: str, time_ns: int, *, parent: int = 0, epoch: int = 0,
           **report) -> Object:
-    """An object with these measurements; the others are not reported."""
+    """Return an object with these measurements; the others are not reported."""
     s = schema(description)
     settings = {one.name: one.default for one in s.settings.values()} if not parent else {}
     return Object(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What tests of agents share: a directory, processes, waiting for what is to come."""
+"""Shared by tests of agents: a directory, processes, waiting for conditions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Case(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
 
     def eventually(self, condition, what: str = "it did not come", within: float = LONG):
-        """What condition returns, once that is true."""
+        """Return the condition's value, once that is true."""
         end = time.monotonic() + within
         while True:
             value = condition()
@@ -48,13 +48,13 @@ class Case(unittest.TestCase):
         p.communicate()
 
     def fake(self, *options: str) -> subprocess.Popen:
-        """A fake process of its own, that is there."""
+        """Start a fake process of its own, and wait until it is ready."""
         p = self.spawn([*FAKE, "--dir", self.dir, *options])
         self.assertIn("-", p.stdout.readline())
         return p
 
     def only(self) -> leat_tune.Process:
-        """The one process."""
+        """Return the only process."""
         [process] = leat_tune.processes(self.dir)
         self.addCleanup(process.close)
         return process
