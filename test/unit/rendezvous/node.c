@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * One of the processes that test_mpirun.py starts: rendezvous_node SCENARIO [DIRECTORY]. Says on
- * stdout what happens to it, a line each.
+ * A process that test_mpirun.py starts: rendezvous_node SCENARIO [DIRECTORY]. It prints its results
+ * on stdout, a line each.
  */
 
 #include <errno.h>
@@ -16,12 +16,12 @@
 #include <leat_error.h>
 #include <leat_rendezvous.h>
 
-/* The one to which things happen. */
+/* The rank that does not come, or is killed. */
 #define VICTIM 2
-/* In which it is named; all others are there long before. */
+/* Time within which the victim is named; all others arrive long before. */
 #define SHORT_US UINT64_C(3000000)
 
-/* The launcher's word, since the victim may not open at all. */
+/* The rank comes from the launcher's environment, since the victim may not open at all. */
 static bool
 is_victim(void)
 {
@@ -30,7 +30,7 @@ is_victim(void)
 	return rank != NULL && atoi(rank) == VICTIM;
 }
 
-/* One write for each line: processes share the output. */
+/* One write for each line, since processes share the output. */
 static void
 say(uint32_t rank, const char *what, int ret)
 {
@@ -69,7 +69,7 @@ check_values(struct leat_rendezvous *rv, uint32_t round)
 	return 0;
 }
 
-/* Puts, fences, and gets of all. */
+/* Put a value, fence, and get the values of all ranks. */
 static int
 one_round(struct leat_rendezvous *rv, uint32_t round, uint64_t timeout_us)
 {
@@ -104,7 +104,7 @@ main(int argc, char **argv)
 	struct leat_rendezvous *rv;
 	uint32_t rank, round;
 
-	/* Not to outlive the launcher. */
+	/* A node must not outlive the launcher. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (early && is_victim())
 		victim_ends(scenario + 6);

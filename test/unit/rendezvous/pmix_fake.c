@@ -21,12 +21,12 @@ struct entry {
 	bool local;
 };
 
-/* A call that was not answered, or is being answered. */
+/* A call that is not answered yet, or is being answered. */
 struct pending {
 	bool used;
 	bool fence;
 	uint32_t rank;
-	const char *key; /* the caller's, as libpmix has it: it must stay */
+	const char *key; /* the caller's pointer, as in libpmix: the string must stay valid */
 	const struct pmix_abi_info *info;
 	size_t ninfo;
 	pmix_abi_op_fn op_fn;
@@ -40,7 +40,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
 static struct entry entries[STUB_KEYS];
 static unsigned int nb_entries;
-static struct entry put; /* not committed */
+static struct entry put; /* an entry that was put, and is not committed */
 static struct pending pendings[PENDING_MAX];
 static unsigned int pending_fences;
 static unsigned int threads;
@@ -102,7 +102,7 @@ answer_thread(void *arg)
 	struct pmix_abi_value v = { .type = PMIX_ABI_BYTE_OBJECT,
 				    .data.bo = { .bytes = (char *)a->e.data, .size = a->e.len } };
 
-	/* As libpmix does when it packs the request: the arguments are still there. */
+	/* As libpmix does when it packs the request: the arguments must still be valid. */
 	must(a->p.ninfo == 0 || a->p.info->value.type == PMIX_ABI_BOOL, "the info is gone");
 	must(a->p.key == NULL || strlen(a->p.key) > 0, "the key is gone");
 	if (a->p.fence) {
@@ -119,7 +119,7 @@ answer_thread(void *arg)
 	return NULL;
 }
 
-/* With the lock held. */
+/* Call this with the lock held. */
 static void
 answer(const struct pending *p, int status, const struct entry *e)
 {
@@ -158,7 +158,7 @@ keep(const struct pending *p)
 	must(false, "too much is pending");
 }
 
-/* ---- what the test calls ---- */
+/* ---- functions for the test ---- */
 
 EXPORT void
 fake_reset(uint32_t rank, uint32_t size)
@@ -258,9 +258,9 @@ fake_release(void)
 	(void)pthread_mutex_unlock(&lock);
 }
 
-/* ---- what leat calls ---- */
+/* ---- functions of PMIx ---- */
 
-/* Around calls that a test may hold up: fake_release() waits until they are through. */
+/* Begin and end calls that a test may hold up: fake_release() waits until they have returned. */
 static int
 enter(enum fake_call call)
 {
@@ -392,7 +392,7 @@ PMIx_Fence_nb(const struct pmix_abi_proc procs[], size_t nprocs, const struct pm
 	return PMIX_ABI_SUCCESS;
 }
 
-/* What PMIx_Get() returns, in memory of malloc(); NULL: not found. */
+/* @return the value for PMIx_Get(), in memory of malloc(); NULL: not found */
 static struct pmix_abi_value *
 value_of(uint32_t rank, const char *key)
 {

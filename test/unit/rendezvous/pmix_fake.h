@@ -3,7 +3,7 @@
 #define PMIX_FAKE_H
 
 /*
- * A libpmix.so.2 inside the test: the test plays the server and all other processes. Its functions
+ * A libpmix.so.2 inside the test: the test plays the server and all other processes. The functions
  * call back on threads of their own, when the test says so.
  */
 
@@ -14,10 +14,10 @@
 #include "pmix_abi.h"
 
 #define STUB_KEYS 64
-#define STUB_PENDING 1 /* no status of PMIx: no answer, for now */
+#define STUB_PENDING 1 /* not a status of PMIx: the call is not answered, for now */
 #define STUB_NOT_FOUND (-46)
 
-/* Calls that can be held up. */
+/* Calls that a test can hold up. */
 enum fake_call {
 	STUB_INIT = 0,
 	STUB_COMMIT,
@@ -27,37 +27,37 @@ enum fake_call {
 };
 
 struct fake {
-	/* What the test sets. */
+	/* Set by the test: */
 	uint32_t rank;
 	uint32_t size;
-	int status[STUB_CALLS]; /* what these return */
-	bool hold[STUB_CALLS];	/* they don't return, until fake_release() */
-	bool fence_now;		/* PMIx_Fence_nb() is done when it returns, without a callback */
-	/* A fence was begun, the nth one. Returns its status, or STUB_PENDING. */
+	int status[STUB_CALLS]; /* results of these calls */
+	bool hold[STUB_CALLS];	/* calls that don't return until fake_release() */
+	bool fence_now;		/* PMIx_Fence_nb() completes at once, without a callback */
+	/* Called when the nth fence begins. Returns its status, or STUB_PENDING. */
 	int (*on_fence)(unsigned int n);
-	/* PMIx_Get_nb() of a key that is not there. Likewise. */
+	/* Called for PMIx_Get_nb() of a missing key. Returns its status, or STUB_PENDING. */
 	int (*on_get)(uint32_t rank, const char *key);
-	/* What the test reads. */
+	/* Read by the test: */
 	unsigned int fences;	     /* begun */
-	unsigned int fences_at_once; /* most that were pending */
-	unsigned int gets;	     /* PMIx_Get_nb(): asked of other nodes */
+	unsigned int fences_at_once; /* largest number of fences pending at once */
+	unsigned int gets;	     /* calls of PMIx_Get_nb(), which ask other nodes */
 	bool all_signals_blocked;    /* in PMIx_Init() */
-	bool same_thread;	     /* PMIx_Init() was called on the test's */
+	bool same_thread;	     /* PMIx_Init() was called on the test's thread */
 };
 
 extern struct fake fake;
 
-/* Forgets everything; nothing may be pending. This process is rank of size. */
+/* Forget all state; nothing may be pending. This process is rank of size. */
 void fake_reset(uint32_t rank, uint32_t size);
-/* Another process has published this. local: a fence has brought it to this node. */
+/* Publish a value of another process. local: a fence has brought it to this node. */
 void fake_set(uint32_t rank, const char *key, const void *data, size_t len, bool local);
-/* What this process has published under a key; NULL: nothing. */
+/* @return the value that this process has published under a key; NULL: none */
 const uint8_t *fake_own(const char *key, size_t *len);
-/* How often this was called. */
+/* @return how often this was called */
 unsigned int fake_calls(enum fake_call call);
-/* Ends the fence that is pending. */
+/* End the pending fence. */
 void fake_end_fence(int status);
-/* Nothing is held up any more, and all that is pending is answered; waits for the threads. */
+/* Hold up no call any more, answer all pending calls, and wait for the threads. */
 void fake_release(void);
 
 #endif /* PMIX_FAKE_H */

@@ -4,8 +4,8 @@
 
 /*
  * Several processes and a directory. A child is a function; it returns 0, or the line of the check
- * that failed. Nothing waits for a time: a test looks until it sees what it waits for, and gives up
- * after a minute.
+ * that failed. No test waits for a time: it looks until its condition holds, and gives up after a
+ * minute.
  */
 
 #include <dirent.h>
@@ -28,11 +28,11 @@
 
 #include "record.h"
 
-/* Time that a failing call may take on a loaded machine, beyond what it is given. */
+/* Time that a failing call may take on a loaded machine, beyond its limit. */
 #define PATIENCE_S 60
 #define MS UINT64_C(1000)
 
-/* In a child. */
+/* A check in a child. */
 #define CHECK(cond)                                                                                \
 	do {                                                                                       \
 		if (!(cond)) {                                                                     \
@@ -68,7 +68,7 @@ spawn(int (*fn)(void *arg), void *arg)
 	c.pid = fork();
 	assert_true(c.pid >= 0);
 	if (c.pid == 0) {
-		/* Not to outlive a test that failed. */
+		/* A child must not outlive a test that failed. */
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 		_exit(fn(arg) == 0 ? 0 : 1);
 	}
@@ -152,7 +152,10 @@ write_file(const struct test_dir *d, const char *name, const void *data, size_t 
 	close(fd);
 }
 
-/* Reads a record of a file; false: there is none, yet. */
+/*
+ * Read a record from a file.
+ * @return false: there is none yet
+ */
 static inline bool
 read_record(const struct test_dir *d, const char *name, struct record *rec)
 {
@@ -169,7 +172,7 @@ read_record(const struct test_dir *d, const char *name, struct record *rec)
 	return len > 0 && record_parse(buf, (size_t)len, rec, &why) == 0;
 }
 
-/* Waits until rank's file is of this session (0: of any), and of this round or a later one. */
+/* Wait until rank's file is of this session (0: any), and of this round or a later one. */
 static inline void
 await_rank(const struct test_dir *d, unsigned int rank, uint64_t session, uint64_t round)
 {
@@ -185,7 +188,10 @@ await_rank(const struct test_dir *d, unsigned int rank, uint64_t session, uint64
 	}
 }
 
-/* Waits for a session in this state that is not `not`. Returns its number. */
+/*
+ * Wait for a session in this state whose number is not `not`.
+ * @return its number
+ */
 static inline uint64_t
 await_session(const struct test_dir *d, enum record_session state, uint64_t not )
 {

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Processes that a real mpirun starts: they meet over PMIx, one never comes, one dies.
 
-On one node, and on two; those are of this machine, but each has a server of its own.
+On one node, and on two. Both nodes are this machine, with a server each.
 
 test_mpirun.py NODE MPIRUN ("": there is none)
 """
@@ -21,10 +21,10 @@ RANKS = 4
 VICTIM = 2
 OTHERS = [0, 1, 3]
 DEADLINE = 120  # seconds; nothing comes near it unless it hangs
-# mpirun passes SIGCONT on, also to nodes that it has not reached yet, and fails then.
+# mpirun forwards SIGCONT, even to nodes that it has not reached yet, and fails then.
 SIGNALS = ["--mca", "ess_base_forward_signals", "none"]
 RECOVERY = ["--enable-recovery"]
-# In place of ssh: "nodes" of this machine, each with a server and a directory of its own.
+# Takes the place of ssh: "nodes" of this machine, each with a server and a directory of its own.
 AGENT = """#!/bin/sh
 TMPDIR="$(dirname "$0")/$1"
 export TMPDIR
@@ -32,11 +32,11 @@ mkdir -p "$TMPDIR"
 shift
 exec sh -c "$*"
 """
-GONE = ("-104", "-110")  # ECONNRESET: mpirun has noticed; ETIMEDOUT: it has not
+GONE = ("-104", "-110")  # ECONNRESET: mpirun has noticed the death; ETIMEDOUT: it has not
 
 
 class Job:
-    """An mpirun; lines of ranks as {rank: [text]}."""
+    """A running mpirun; its output by rank, as {rank: [text]}."""
 
     all = []
 
@@ -66,7 +66,7 @@ class Job:
                 self.cond.notify_all()
 
     def await_end_of(self, ranks):
-        """Waits until these have said that they are through."""
+        """Wait until these ranks have printed that they have ended."""
         with self.cond:
             done = self.cond.wait_for(
                 lambda: all("end 0" in self.lines[r] for r in ranks) or not self.alive(), DEADLINE)
@@ -76,7 +76,7 @@ class Job:
         return any(reader.is_alive() for reader in self.readers)
 
     def end(self):
-        """Waits for mpirun. Returns its exit status."""
+        """Wait for mpirun, and return its exit status."""
         try:
             status = self.p.wait(DEADLINE)
         except subprocess.TimeoutExpired:
@@ -87,7 +87,7 @@ class Job:
         return status
 
     def stop(self):
-        """Ends mpirun, which ends its processes, unless it has ended."""
+        """Stop mpirun, which stops its processes, unless it has ended."""
         if self.p.poll() is not None:
             return
         self.p.send_signal(signal.SIGTERM)
@@ -98,7 +98,7 @@ class Job:
             self.p.wait()
 
     def of(self, rank, what):
-        """What a rank said of this: '0', or an errno and its text."""
+        """Return a rank's result of this step: '0', or an errno and its text."""
         for text in self.lines[rank]:
             if text.startswith(what + " "):
                 return text[len(what) + 1:]
@@ -114,7 +114,7 @@ def check(cond, job):
 
 
 def check_gone(job, what, allowed=GONE):
-    """All others name the victim, and nobody else."""
+    """Check that all others name the victim, and no other rank."""
     for rank in OTHERS:
         said = job.of(rank, what)
         check(said.split(" ")[0] in allowed, job)
@@ -132,7 +132,7 @@ def all_meet():
 
 
 def one_never_comes():
-    """It does not even open; the others name it in time."""
+    """The victim does not even open; the others name it in time."""
     job = Job("early-never")
     job.await_end_of(OTHERS)
     check_gone(job, "round-2", ("-110",))
@@ -141,7 +141,8 @@ def one_never_comes():
 
 
 def one_stops_coming():
-    """It was at the first fence, and lives; the others go on without it, and it is named again."""
+    """The victim came to the first fence, and lives; the others go on without it, and name it
+    again."""
     job = Job("late-never")
     job.await_end_of(OTHERS)
     for rank in range(RANKS):
@@ -152,7 +153,7 @@ def one_stops_coming():
 
 
 def one_is_killed():
-    """mpirun --enable-recovery leaves the others alone, and so does leat."""
+    """mpirun --enable-recovery does not stop the others, and neither does leat."""
     job = Job("late-killed", options=RECOVERY)
     job.await_end_of(OTHERS)
     check_gone(job, "round-2")
@@ -175,7 +176,7 @@ def one_exits_before_it_opens():
 
 
 def one_is_killed_without_recovery():
-    """Then mpirun ends all of them: what the guide says."""
+    """Without it mpirun stops all of them, as the guide says."""
     job = Job("late-killed")
     check(job.end() != 0, job)
     check(job.of(VICTIM, "round-1") == "0", job)
@@ -183,7 +184,7 @@ def one_is_killed_without_recovery():
 
 
 class Nodes:
-    """Two nodes, of ranks 0 and 1, and 2 and 3: options for mpirun."""
+    """Two nodes, of ranks 0 and 1, and of 2 and 3: options for mpirun."""
 
     def __enter__(self):
         self.top = tempfile.TemporaryDirectory()
@@ -195,7 +196,7 @@ class Nodes:
                 "--host", "leat-a:2,leat-b:2"]
 
     def __exit__(self, *_):
-        # The servers may be cleaning up in there themselves.
+        # The servers may be removing files there at the same time.
         shutil.rmtree(self.top.name, ignore_errors=True)
 
 
@@ -209,7 +210,7 @@ def all_meet_on_two_nodes():
 
 
 def one_of_two_nodes_stops_coming():
-    """Its neighbour on the node, whose record PMIx's fence has not brought, is not named."""
+    """The victim's node neighbour, whose record PMIx's fence has not brought, is not named."""
     with Nodes() as nodes:
         job = Job("late-never", options=nodes)
         job.await_end_of(OTHERS)
@@ -224,12 +225,12 @@ def one_of_two_nodes_is_killed():
         job.await_end_of(OTHERS)
         check_gone(job, "round-2")
         check_gone(job, "round-3")
-        # Open MPI 4.1 does not end then.
+        # Open MPI 4.1 does not end by itself in this case.
         job.stop()
 
 
 def by_file():
-    """The same processes, but by files: ranks are mpirun's."""
+    """The same processes, by files: the ranks are mpirun's."""
     with tempfile.TemporaryDirectory() as top:
         job = Job("all", os.path.join(top, "meet"))
         check(job.end() == 0, job)
@@ -262,13 +263,13 @@ def main():
         except Exception:  # a test's own mistake fails it, too
             results[number] = traceback.format_exc()
 
-    # Side by side: they wait most of the time.
+    # At the same time: they mostly wait.
     threads = [threading.Thread(target=run, args=(n,)) for n in range(len(tests))]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    # Those of tests that failed.
+    # The jobs of tests that failed.
     for job in Job.all:
         job.stop()
     print(f"1..{len(tests)}")

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What leat declares of PMIx, beside PMIx's own headers. */
+/* leat's declarations of PMIx, checked against PMIx's own headers. */
 
 #include <leat_cmocka.h>
 #include <leat_common.h>
@@ -53,7 +53,7 @@ test_constants(void **state)
 	assert_string_equal(PMIX_ABI_OPTIONAL, PMIX_OPTIONAL);
 }
 
-/* The compiler says when a function is of another type; nothing is called. */
+/* The compiler reports a function of another type; nothing is called. */
 static void
 test_functions(void **state)
 {

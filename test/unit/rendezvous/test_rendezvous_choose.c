@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Which way is chosen, from the configuration and the launcher's environment; lists; alone. */
+/*
+ * Which method is chosen, from the configuration and the launcher's environment; lists; a single
+ * process.
+ */
 
 #include "rendezvous_test.h"
 
@@ -61,7 +64,7 @@ test_alone(void **state)
 	assert_string_equal(leat_rendezvous_describe(rv),
 			    "alone: rank 0 of 1 (no launcher, directory or list)");
 	assert_int_equal(leat_rendezvous_put(rv, "k", "abc", 3), 0);
-	/* Not before the fence. */
+	/* Not available before the fence. */
 	assert_int_equal(leat_rendezvous_get(rv, 0, "k", buf, sizeof(buf)), -ENOENT);
 	assert_int_equal(leat_rendezvous_fence(rv, 0), 0);
 	assert_int_equal(leat_rendezvous_get(rv, 0, "k", buf, sizeof(buf)), 3);
@@ -98,7 +101,7 @@ test_put_limits(void **state)
 		assert_int_equal(leat_rendezvous_put(rv, key, data, LEAT_RENDEZVOUS_VALUE_MAX), 0);
 	}
 	assert_int_equal(leat_rendezvous_put(rv, "one-more", data, 1), -ENOSPC);
-	/* One that is there can be replaced, by nothing too. */
+	/* An existing value can be replaced, even by an empty one. */
 	assert_int_equal(leat_rendezvous_put(rv, "0", NULL, 0), 0);
 	assert_int_equal(leat_rendezvous_fence(rv, 0), 0);
 	assert_int_equal(leat_rendezvous_get(rv, 0, "0", back, sizeof(back)), 0);
@@ -125,7 +128,7 @@ test_list(void **state)
 	assert_memory_equal(buf, "[::1]:22", 8);
 	assert_int_equal(leat_rendezvous_get(rv, 2, LEAT_RENDEZVOUS_ADDR, buf, sizeof(buf)), 3);
 	assert_int_equal(leat_rendezvous_get(rv, 2, "other", buf, sizeof(buf)), -ENOENT);
-	/* The list is what holds. */
+	/* The value of the list is the valid one. */
 	assert_int_equal(leat_rendezvous_put(rv, LEAT_RENDEZVOUS_ADDR, "x", 1), 0);
 	assert_int_equal(leat_rendezvous_put(rv, "other", "x", 1), -ENOTSUP);
 	assert_int_equal(leat_rendezvous_fence(rv, 0), -ENOTSUP);
@@ -211,7 +214,7 @@ test_configuration_refused(void **state)
 	assert_int_equal(access("/tmp/never-made", F_OK), -1);
 }
 
-/* Several processes that can't find each other must not run alone, each of them. */
+/* Several processes that can't find each other must not each run as a single process. */
 static void
 test_launcher_without_a_way(void **state)
 {
@@ -224,12 +227,12 @@ test_launcher_without_a_way(void **state)
 	launch("SLURM_PROCID", "0", "SLURM_STEP_NUM_TASKS", "1");
 	rv = must_open(&conf, LEAT_RENDEZVOUS_ALONE, 0, 1);
 	leat_rendezvous_close(rv);
-	/* A batch script of Slurm: the job has 4 tasks, and this is none of them. */
+	/* A batch script of Slurm: the job has 4 tasks, and this process is none of them. */
 	no_launcher(NULL);
 	launch("SLURM_PROCID", "0", "SLURM_NTASKS", "4");
 	rv = must_open(&conf, LEAT_RENDEZVOUS_ALONE, 0, 1);
 	leat_rendezvous_close(rv);
-	/* One of PMIx's two variables is not PMIx. */
+	/* One of PMIx's two variables alone does not mean PMIx. */
 	no_launcher(NULL);
 	setenv("PMIX_RANK", "0", 1);
 	rv = must_open(&conf, LEAT_RENDEZVOUS_ALONE, 0, 1);

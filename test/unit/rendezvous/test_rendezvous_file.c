@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Processes that meet by files: all come, in any order; some don't; one ends. */
+/* Processes that meet by files: all come, in any order; some never come; one closes early. */
 
 #include "rendezvous_test.h"
 
@@ -26,7 +26,7 @@ teardown(void **state)
 	return 0;
 }
 
-/* What a rank puts in a round. */
+/* The value that a rank puts in a round. */
 static size_t
 value_of(uint32_t run, uint32_t rank, uint32_t round, uint8_t *buf)
 {
@@ -46,7 +46,7 @@ check_all(struct leat_rendezvous *rv, uint32_t run, uint32_t round)
 
 	for (r = 0; r < leat_rendezvous_size(rv); r++) {
 		CHECK(leat_rendezvous_arrived(rv, r));
-		/* Rank 1 puts nothing new in round 2. */
+		/* Rank 1 puts no new value in round 2. */
 		len = value_of(run, r, r == 1 && round == 2 ? 1 : round, want);
 		CHECK(leat_rendezvous_get(rv, r, "v", got, sizeof(got)) == (int)len);
 		CHECK(memcmp(want, got, len) == 0);
@@ -60,7 +60,7 @@ struct run {
 	uint32_t size;
 };
 
-/* Three rounds of all ranks. */
+/* Run three rounds of all ranks. */
 static int
 rounds(void *arg)
 {
@@ -79,14 +79,14 @@ rounds(void *arg)
 						  value_of(a->run, a->rank, round, buf)) == 0);
 		CHECK(leat_rendezvous_fence(rv, 0) == 0);
 		CHECK(check_all(rv, a->run, round) == 0);
-		/* Not before all have seen what this rank will replace. */
+		/* Wait until all ranks have read the values that this rank will replace. */
 		CHECK(leat_rendezvous_fence(rv, 0) == 0);
 	}
 	leat_rendezvous_close(rv);
 	return 0;
 }
 
-/* Starts ranks first..last of a run. */
+/* Start ranks first..last of a run. */
 static void
 start(struct child *c, struct run *a, uint32_t run, uint32_t size, uint32_t first, uint32_t last)
 {
@@ -110,12 +110,12 @@ test_all_come(void **state)
 		start(c, a, run, RANKS, 0, RANKS - 1);
 		for (r = 0; r < RANKS; r++)
 			await_end(c[r]);
-		/* The last one has cleaned up. */
+		/* The last rank has removed all files. */
 		assert_int_equal(count_files(&dir), 0);
 	}
 }
 
-/* The directory is made; a slash at its end does not matter. */
+/* The directory is created; a slash at its end does not matter. */
 static void
 test_directory_is_made(void **state)
 {
@@ -134,7 +134,7 @@ test_directory_is_made(void **state)
 	assert_int_equal(leat_rendezvous_fence(rv, 0), 0);
 	leat_rendezvous_close(rv);
 	assert_int_equal(rmdir(path), 0);
-	/* Not its parents. */
+	/* Parents of the directory are not created. */
 	conf.dir = "/tmp/never-made/leat";
 	assert_null(leat_rendezvous_open(&conf));
 	assert_int_equal(rte_errno, ENOENT);
@@ -142,7 +142,7 @@ test_directory_is_made(void **state)
 
 /* ---- files of earlier runs ---- */
 
-/* Opens, reaches a fence, and waits to be killed. */
+/* Open, reach a fence, and wait to be killed. */
 static int
 open_and_stay(void *arg)
 {
@@ -158,7 +158,7 @@ open_and_stay(void *arg)
 		pause();
 }
 
-/* Leaves the files of a run of which all ranks were killed, behind their first fence. */
+/* Leave the files of a run whose ranks were all killed behind their first fence. */
 static uint64_t
 leave_complete_run(void)
 {
@@ -180,7 +180,7 @@ leave_complete_run(void)
 	return session;
 }
 
-/* Ranks that begin before rank 0 find a complete session of others, and wait for their own. */
+/* Ranks that start before rank 0 find a complete old session, and wait for their own. */
 static void
 test_stale_complete(void **state)
 {
@@ -199,7 +199,7 @@ test_stale_complete(void **state)
 	assert_int_equal(count_files(&dir), 0);
 }
 
-/* Rank 0 was killed while it waited: ranks join its session, and then the one of the next rank 0. */
+/* Rank 0 was killed while it waited: ranks join its session, then that of the next rank 0. */
 static void
 test_stale_open(void **state)
 {
@@ -221,7 +221,7 @@ test_stale_open(void **state)
 	assert_int_equal(count_files(&dir), 0);
 }
 
-/* What killed writers leave goes with the next run; another job's files stay. */
+/* The next run removes files that killed writers left; another job's files stay. */
 static void
 test_sweep(void **state)
 {
@@ -240,7 +240,7 @@ test_sweep(void **state)
 	assert_int_equal(access(path_of(&dir, "leat-2.3.0123456789abcdef.tmp", path), F_OK), 0);
 }
 
-/* ---- some don't come ---- */
+/* ---- some ranks don't come ---- */
 
 struct expect {
 	uint32_t rank;
@@ -264,7 +264,7 @@ open_fails(void *arg)
 	return 0;
 }
 
-/* Rank 2 of 4 never comes: rank 0 says so, and so do those to whom it says it. */
+/* Rank 2 of 4 never comes: rank 0 reports that, and so do the ranks that rank 0 tells. */
 static void
 test_rank_missing(void **state)
 {
@@ -277,7 +277,10 @@ test_rank_missing(void **state)
 	uint64_t session;
 
 	(void)state;
-	/* They have joined the session of another rank 0 first, which ended: so they are there. */
+	/*
+	 * These ranks first joined the session of another rank 0, which ended: so they count as
+	 * present.
+	 */
 	c[0] = spawn(open_fails, &e[0]);
 	session = await_session(&dir, RECORD_OPEN, 0);
 	c[1] = spawn(open_fails, &e[1]);
@@ -290,7 +293,7 @@ test_rank_missing(void **state)
 	await_end(c[0]);
 	await_end(c[1]);
 	await_end(c[2]);
-	/* Rank 0's word. */
+	/* Rank 0's file, which names the missing ranks. */
 	assert_int_equal(count_files(&dir), 1);
 }
 
@@ -311,7 +314,7 @@ test_rank_0_missing(void **state)
 	(void)leave_complete_run();
 	assert_int_equal(open_fails(&old), 0);
 	assert_msg_has("missing is rank 0 of 4");
-	/* Rank 0 is there, others are not. */
+	/* Rank 0 is present, others are not. */
 	c = spawn(open_fails, &zero);
 	(void)await_session(&dir, RECORD_OPEN, 0);
 	assert_int_equal(open_fails(&open), 0);
@@ -323,7 +326,7 @@ struct stayer {
 	uint32_t rank, size;
 };
 
-/* Opens, and stays away from the fence. */
+/* Open, and do not come to the fence. */
 static int
 open_and_never_come(void *arg)
 {
@@ -335,7 +338,10 @@ open_and_never_come(void *arg)
 		pause();
 }
 
-/* At a fence: who came can be got, who did not is named; the next fence waits for it again. */
+/*
+ * At a fence: values of ranks that came are available, the others are named; the next fence waits
+ * for those again.
+ */
 static void
 test_fence_times_out(void **state)
 {
@@ -369,7 +375,7 @@ test_fence_times_out(void **state)
 			 value_of(8, 3, 1, want));
 	assert_memory_equal(got, want, value_of(8, 3, 1, want));
 	assert_int_equal(leat_rendezvous_get(rv, 2, "v", got, sizeof(got)), -ENOENT);
-	/* A killed one is missing as well. The others wait at their first one. */
+	/* A killed rank is missing as well. The others wait at their first fence. */
 	kill_child(c[1]);
 	assert_int_equal(leat_rendezvous_fence(rv, 50 * MS), -ETIMEDOUT);
 	assert_msg_has("fence 2 timed out after");
@@ -379,7 +385,7 @@ test_fence_times_out(void **state)
 	leat_rendezvous_close(rv);
 }
 
-/* One limit for all that is waited for. */
+/* One time limit for all waiting together. */
 static void
 test_limit(void **state)
 {
@@ -405,10 +411,10 @@ test_limit(void **state)
 	assert_int_equal(leat_rendezvous_fence(rv, 10 * MS), -ETIMEDOUT);
 	assert_int_equal(leat_rendezvous_fence(rv, PATIENCE_S * 1000 * MS), -ETIMEDOUT);
 	assert_true(seconds() - began >= 0.1);
-	/* Nothing is left. */
+	/* No time is left. */
 	assert_int_equal(leat_rendezvous_fence(rv, PATIENCE_S * 1000 * MS), -ETIMEDOUT);
 	assert_true(seconds() - began < PATIENCE_S);
-	/* Not any more. */
+	/* The limit is off again. */
 	leat_rendezvous_limit(rv, 0);
 	began = seconds();
 	assert_int_equal(leat_rendezvous_fence(rv, 20 * MS), -ETIMEDOUT);
@@ -452,9 +458,9 @@ test_cancel(void **state)
 	leat_rendezvous_close(rv);
 }
 
-/* ---- one ends ---- */
+/* ---- a rank closes early ---- */
 
-/* Reaches two fences, of which all others reach the first one only, and closes. */
+/* Reach two fences, of which all others reach only the first one, and close. */
 static int
 leave_early(void *arg)
 {
@@ -469,7 +475,7 @@ leave_early(void *arg)
 	return 0;
 }
 
-/* Who has closed will never come: this is known at once, when all others are there. */
+/* A rank that closed will never come: this is known at once, when all others have arrived. */
 static void
 test_left(void **state)
 {
@@ -490,7 +496,7 @@ test_left(void **state)
 	assert_int_equal(leat_rendezvous_fence(rv, 2 * PATIENCE_S * 1000 * MS), -ECONNRESET);
 	assert_true(seconds() - began < PATIENCE_S);
 	assert_msg_has("missing are ranks 1-2 of 3");
-	/* What they said stays. */
+	/* Values of closed ranks stay. */
 	assert_int_equal(leat_rendezvous_get(rv, 2, "v", buf, sizeof(buf)), 4);
 	await_end(c[1]);
 	await_end(c[2]);

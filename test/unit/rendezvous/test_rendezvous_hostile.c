@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Files that are not what they should be, and processes that don't belong together. */
+/* Invalid files, and processes that don't belong together. */
 
 #include "rendezvous_test.h"
 
@@ -34,7 +34,7 @@ assert_refused(const char *path, uint32_t rank, int err, const char *text)
 	assert_msg_has(text);
 }
 
-/* ---- directories and files of others ---- */
+/* ---- directories and files of other users ---- */
 
 static void
 test_directory(void **state)
@@ -52,9 +52,9 @@ test_directory(void **state)
 	assert_refused(dir.path, 0, EPERM, "can be written by others: chmod go-w");
 	assert_int_equal(chmod(dir.path, 0702), 0);
 	assert_refused(dir.path, 0, EPERM, "can be written by others");
-	/* /tmp is of root, and all write to it. */
+	/* /tmp is root's, and writable for all. */
 	assert_refused("/tmp", 0, EPERM, "/tmp ");
-	/* To be read by all is no danger. */
+	/* A directory that all users can read is no danger. */
 	assert_int_equal(chmod(dir.path, 0755), 0);
 	assert_refused(dir.path, 0, ETIMEDOUT, "missing is rank 1 of 2");
 }
@@ -100,14 +100,17 @@ test_file(void **state)
 	assert_int_equal(chmod(path, 0620), 0);
 	assert_refused(dir.path, 1, EPERM, "leat.session can be written by others");
 	assert_int_equal(unlink(path), 0);
-	/* Rank 0 looks at others' files. */
+	/* Rank 0 looks at other ranks' files. */
 	path_of(&dir, "leat.1", path);
 	assert_int_equal(symlink("/etc/passwd", path), 0);
 	assert_refused(dir.path, 0, EPERM, "leat.1 is a symbolic link");
 	assert_int_equal(unlink(path), 0);
 }
 
-/* A rank 0 replaces what is there, so rank 1 goes on waiting; at last it says what it saw. */
+/*
+ * A new rank 0 would replace such a file, so rank 1 goes on waiting; in the end it reports what it
+ * saw.
+ */
 static void
 test_junk(void **state)
 {
@@ -128,12 +131,12 @@ test_junk(void **state)
 	buf[4]++;
 	write_file(&dir, "leat.session", buf, len);
 	assert_refused(dir.path, 1, ETIMEDOUT, "it is of another release of leat");
-	/* Valid, but a rank's record in the session's place. */
+	/* Valid, but the record of a rank in the place of the session's. */
 	rec = (struct record){ .kind = RECORD_RANK, .size = 2 };
 	len = record_build(buf, &rec);
 	write_file(&dir, "leat.session", buf, len);
 	assert_refused(dir.path, 1, ETIMEDOUT, "is not valid");
-	/* Rank 0 finds this in place of rank 1's. */
+	/* Rank 0 finds this in place of rank 1's file. */
 	write_file(&dir, "leat.1", junk, sizeof(junk));
 	assert_refused(dir.path, 0, ETIMEDOUT, "leat.1 is not valid");
 }
@@ -165,7 +168,9 @@ open_once(void *arg)
 	return 0;
 }
 
-/* Two processes are rank 1, while rank 2 is waited for: the first one is told, and the others meet. */
+/*
+ * Two processes are rank 1, while rank 2 is waited for: the first gets an error, the others meet.
+ */
 static void
 test_two_of_a_rank(void **state)
 {
@@ -192,7 +197,7 @@ test_two_of_a_rank(void **state)
 	assert_int_equal(count_files(&dir), 0);
 }
 
-/* Two are rank 0: the first one is told, and the others meet the second one. */
+/* Two processes are rank 0: the first gets an error, and the others meet the second. */
 static void
 test_two_of_rank_0(void **state)
 {
@@ -227,7 +232,7 @@ stay(void *arg)
 		pause();
 }
 
-/* A second rank 1 comes when all have met: it is told what is there. */
+/* A second rank 1 comes when all have met: it gets an error that names the running session. */
 static void
 test_too_late(void **state)
 {
@@ -280,7 +285,7 @@ meet_and_stay(void *arg)
 		pause();
 }
 
-/* Another run begins in the directory of one that is under way. */
+/* Another run starts in the directory of a running one. */
 static void
 test_taken_over(void **state)
 {
@@ -302,14 +307,14 @@ test_taken_over(void **state)
 	assert_int_equal(leat_rendezvous_fence(rv, 0), -ESTALE);
 	snprintf(text, sizeof(text), "its rank 0 is process %d on ", c[1].pid);
 	assert_msg_has(text);
-	/* It leaves the other run's files alone. */
+	/* Closing leaves the other run's files alone. */
 	leat_rendezvous_close(rv);
 	(void)await_session(&dir, RECORD_OPEN, session);
 	kill_child(c[0]);
 	kill_child(c[1]);
 }
 
-/* The same directory, two jobs at a time. */
+/* Two jobs in one directory at the same time. */
 static int
 other_job(void *arg)
 {
@@ -340,7 +345,7 @@ test_two_jobs(void **state)
 	assert_int_equal(count_files(&dir), 0);
 }
 
-/* Somebody removes the directory. */
+/* The directory is removed while it is used. */
 static void
 test_directory_vanishes(void **state)
 {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* PMIx's environment is there, but its library is not what it should be: never alone then. */
+/*
+ * PMIx's environment is set, but its library lacks functions: never run as a single process then.
+ */
 
 #include "rendezvous_test.h"
 
-/* Of the library that this program has loaded. */
+/* Of the library that this program is linked with. */
 const char *PMIx_Get_version(void);
 
 static void

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The way "pmix", with a libpmix of the test's own: what real servers do seldom or in other
- * releases, and callbacks that come when nobody waits any more.
+ * The method "pmix", with a libpmix of the test's own: rare behaviour of real servers or of other
+ * releases, and callbacks that come when no call waits any more.
  */
 
 #include "rendezvous_test.h"
@@ -11,10 +11,10 @@
 
 #define ME 0u
 #define SIZE 4u
-/* Enough to reach PMIx's fence and to ask for records, on a loaded machine as well. */
+/* Enough to reach PMIx's fence and to ask for records, even on a loaded machine. */
 #define ENOUGH_US (500 * MS)
 
-/* How many this program has opened: part of the keys. */
+/* Number of instances that this program has opened: a part of the keys. */
 static unsigned int nb_opened;
 
 static int
@@ -60,7 +60,7 @@ key_of(unsigned int round, char key[64])
 	return key;
 }
 
-/* Rank r publishes its record of a round, with this value if there is one. */
+/* Publish the record of rank r in a round, with this value if there is one. */
 static void
 publish(uint32_t r, unsigned int round, unsigned int state_round, const char *value, bool local)
 {
@@ -94,7 +94,7 @@ assert_value(struct leat_rendezvous *rv, uint32_t r, const char *value)
 	assert_memory_equal(buf, value, strlen(value));
 }
 
-/* ---- all is well ---- */
+/* ---- all ranks come ---- */
 
 static int
 all_at_once(unsigned int n)
@@ -122,7 +122,7 @@ test_rounds(void **state)
 	assert_string_equal(leat_rendezvous_describe(rv),
 			    "pmix: rank 0 of 4 in job, job leat, by fake 1.0 (PMIX_NAMESPACE and "
 			    "PMIX_RANK are set)");
-	/* Its threads take no signals, and don't share the caller's CPU. */
+	/* PMIx's threads take no signals, and don't share the caller's CPU. */
 	assert_true(fake.all_signals_blocked);
 	assert_false(fake.same_thread);
 
@@ -138,14 +138,14 @@ test_rounds(void **state)
 	assert_value(rv, 1, "ONE");
 	assert_value(rv, 2, "two");
 	assert_value(rv, 3, "THREE");
-	/* Nobody was asked directly. */
+	/* No rank was asked for directly. */
 	assert_int_equal(fake.gets, 0);
 
 	own = fake_own(key_of(1, key), &len);
 	assert_non_null(own);
 	assert_int_equal(record_parse(own, len, &rec, &why), 0);
 	assert_non_null(rec.state);
-	/* Values that have not changed are not sent again. */
+	/* Unchanged values are not sent again. */
 	own = fake_own(key_of(2, key), &len);
 	assert_non_null(own);
 	assert_int_equal(record_parse(own, len, &rec, &why), 0);
@@ -163,7 +163,7 @@ first_round(unsigned int n)
 	return all_at_once(1);
 }
 
-/* A second rendezvous of the same process has keys of its own: the fake takes none twice. */
+/* A second rendezvous of the same process has keys of its own: the fake refuses duplicates. */
 static void
 test_again(void **state)
 {
@@ -218,7 +218,7 @@ test_elsewhere(void **state)
 	leat_rendezvous_close(rv);
 }
 
-/* ---- some are missing ---- */
+/* ---- some ranks are missing ---- */
 
 static volatile sig_atomic_t canceled;
 
@@ -262,13 +262,12 @@ test_missing(void **state)
 	assert_false(leat_rendezvous_arrived(rv, 2));
 	assert_value(rv, 3, "three");
 	leat_rendezvous_close(rv);
-	/* What is answered now finds nobody: teardown does it. */
+	/* Answers that come now find no caller: teardown releases them. */
 }
 
 /*
- * A fence that was given up is waited for before another one is begun, since a server counts
- * processes and not which ones; when rank 2 comes after all, as many were begun as there were
- * rounds.
+ * A fence that timed out is waited for before another one begins, since a server counts processes
+ * and not which ones. When rank 2 comes after all, as many fences were begun as there were rounds.
  */
 static void
 test_one_fence_at_a_time(void **state)
@@ -287,7 +286,7 @@ test_one_fence_at_a_time(void **state)
 	/* Ranks 1 and 3 are at their first fence. */
 	assert_msg_has("missing are ranks 1-3 of 4");
 	assert_int_equal(fake.fences, 1);
-	/* What was asked was not answered: it is not asked again. */
+	/* These requests are not answered yet: they are not repeated. */
 	assert_int_equal(fake.gets, 3);
 
 	publish(1, 3, 3, "ONE", true);
@@ -300,7 +299,7 @@ test_one_fence_at_a_time(void **state)
 	assert_int_equal(fake.fences, 3);
 	assert_int_equal(fake.fences_at_once, 1);
 	assert_value(rv, 1, "ONE");
-	/* Its values are of a round that this process has not seen. */
+	/* Rank 2's values are of a round that this process has not seen. */
 	assert_value(rv, 2, "two");
 	assert_value(rv, 3, "three");
 	leat_rendezvous_close(rv);
@@ -314,7 +313,7 @@ partial(unsigned int n)
 	return PMIX_ABI_ERR_PARTIAL_SUCCESS;
 }
 
-/* The fence has ended, but rank 2 never came: it is gone. */
+/* The fence has ended, but rank 2 never came: it counts as dead. */
 static void
 test_dead(void **state)
 {
@@ -327,7 +326,7 @@ test_dead(void **state)
 	assert_int_equal(leat_rendezvous_fence(rv, 2 * PATIENCE_S * 1000 * MS), -ECONNRESET);
 	assert_true(seconds() - began < PATIENCE_S);
 	assert_msg_has("missing is rank 2 of 4");
-	/* It goes on without it. */
+	/* The others go on without it. */
 	assert_int_equal(leat_rendezvous_fence(rv, 2 * PATIENCE_S * 1000 * MS), -ECONNRESET);
 	assert_true(leat_rendezvous_arrived(rv, 1));
 	leat_rendezvous_close(rv);
@@ -340,7 +339,7 @@ failing(unsigned int n)
 	return -1;
 }
 
-/* Another error of the fence says nothing of anybody. */
+/* Another error of the fence does not blame any rank. */
 static void
 test_fence_fails(void **state)
 {
@@ -389,7 +388,7 @@ test_hostile(void **state)
 	fake_set(3, key, "", 0, true);
 	assert_int_equal(leat_rendezvous_fence(rv, ENOUGH_US), -ETIMEDOUT);
 	assert_msg_has("missing are ranks 1-3 of 4; what rank ");
-	/* What rank 3 says under the name of rank 1; a process of another job; of a later round. */
+	/* Rank 3's record under the name of rank 1; a record of another job; of a later round. */
 	fake_set(1, key_of(2, key), buf, record_build(buf, &wrong), true);
 	wrong.rank = 2;
 	wrong.size = 3;
@@ -399,7 +398,7 @@ test_hostile(void **state)
 	leat_rendezvous_close(rv);
 }
 
-/* ---- the server does not answer, or says no ---- */
+/* ---- the server does not answer, or refuses ---- */
 
 static void
 test_init_hangs(void **state)
@@ -412,7 +411,7 @@ test_init_hangs(void **state)
 	assert_int_equal(rte_errno, ETIMEDOUT);
 	assert_msg_has("PMIx's server does not answer");
 	assert_true(seconds() - began < PATIENCE_S);
-	/* It was not begun, as far as is known. */
+	/* As far as is known, PMIx was not initialized. */
 	assert_int_equal(fake_calls(STUB_FINALIZE), 0);
 	fake.status[STUB_INIT] = -1;
 }
@@ -426,7 +425,7 @@ test_commit_hangs(void **state)
 	fake.hold[STUB_COMMIT] = true;
 	assert_int_equal(leat_rendezvous_fence(rv, 50 * MS), -ETIMEDOUT);
 	assert_msg_has("PMIx's server does not answer (PMIx_Commit)");
-	/* The call may still use what it was given; no other one is made before it is back. */
+	/* The call may still use its arguments; no other call is made before it returns. */
 	assert_int_equal(leat_rendezvous_fence(rv, 50 * MS), -ETIMEDOUT);
 	assert_msg_has("PMIx's server has not answered, yet");
 	assert_int_equal(fake_calls(STUB_COMMIT), 1);
@@ -537,7 +536,7 @@ test_sizes(void **state)
 	assert_msg_has("PMIX_RANK is 0, but PMIx says 1");
 	fake.rank = ME;
 	assert_int_equal(fake_calls(STUB_FINALIZE), fake_calls(STUB_INIT));
-	/* Not the library's turn, yet. */
+	/* The library was not used yet. */
 	nb_opened--;
 	assert_null(try_open((struct leat_rendezvous_conf){ .rank_given = true, .rank = 1 }));
 	assert_msg_has("the rank was given as 1, but it is 0");

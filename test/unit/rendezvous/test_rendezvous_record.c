@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Records, byte by byte; ranks in words. */
+/* Records, byte by byte; and lists of ranks as text. */
 
 #include "rendezvous_test.h"
 
@@ -97,7 +97,7 @@ test_session_bytes(void **unused)
 	assert_memory_equal(back.text, "no", 2);
 }
 
-/* A valid record of a rank, to be spoiled. */
+/* Build a valid record of a rank, to be damaged. */
 static size_t
 valid(uint8_t *buf)
 {
@@ -150,15 +150,15 @@ test_spoiled(void **unused)
 		{ 64, 7 },    /* host: not printable */
 		{ 66, 'x' },  /* host: bytes behind its end */
 		{ 127, 1 },   /* host: no end */
-		{ 128, 1 },   /* one key, and more bytes */
-		{ 128, 3 },   /* three keys, two are there */
-		{ 128, 17 },  /* more than there can be */
-		{ 129, 1 },   /* 258 */
+		{ 128, 1 },   /* one key, with more bytes behind it */
+		{ 128, 3 },   /* three keys, of which two are there */
+		{ 128, 17 },  /* more keys than possible */
+		{ 129, 1 },   /* 258 keys */
 		{ 130, 0 },   /* empty key */
 		{ 130, 32 },  /* key too long */
 		{ 131, 1 },   /* reserved */
-		{ 132, 200 }, /* longer than what is there */
-		{ 133, 17 },  /* longer than it may be */
+		{ 132, 200 }, /* longer than the rest of the record */
+		{ 133, 17 },  /* longer than permitted */
 		{ 134, '/' }, /* not a key */
 		{ 134, 0 },
 	};
@@ -227,7 +227,7 @@ test_largest(void **unused)
 	assert_int_equal(record_parse(buf, RECORD_RANK_MAX, &rec, &why), 0);
 }
 
-/* ---- ranks in words ---- */
+/* ---- lists of ranks as text ---- */
 
 static bool
 in_set(const void *arg, uint32_t rank)

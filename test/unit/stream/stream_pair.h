@@ -3,10 +3,9 @@
 #define STREAM_PAIR_H
 
 /*
- * Two nets below one reactor, that a test turns by hand: a server at `addr` and a client.
+ * Two nets below one reactor, which a test turns: a server at `addr` and a client.
  *
- * pair_dev, pair_conf and pair_server_conf are what the next pair_open() uses; they are cleared by
- * pair_close().
+ * The next pair_open() uses pair_dev, pair_conf and pair_server_conf; pair_close() clears them.
  */
 
 #include <stdbool.h>
@@ -21,20 +20,20 @@
 #define PAIR_FAULT "fabric_fault0"
 #define PAIR_TCP "fabric_ofi0"
 
-/* Programs that have stream_tcp.c also have a device of libfabric, and run their tests over it. */
+/* Programs with stream_tcp.c also have a device of libfabric, and run their tests over it. */
 extern const char *const pair_tcp_vdev __attribute__((weak));
 
 struct pair {
 	struct leat_reactor *r;
 	struct leat_stream_net *server, *client;
 	struct leat_stream *c; /* the client's stream */
-	struct leat_stream *s; /* the server's end of it: the one accepted last */
+	struct leat_stream *s; /* the server's end of it: the stream accepted last */
 	unsigned int nb_accepted;
 	char addr[128];
 };
 
 extern struct pair pair;
-/* For pair_start(): EAL with telemetry. */
+/* For pair_start(): start EAL with telemetry. */
 extern bool pair_telemetry;
 extern const char *pair_dev;
 extern struct leat_stream_net_conf pair_conf, pair_server_conf;
@@ -42,14 +41,14 @@ extern struct leat_stream_net_conf pair_conf, pair_server_conf;
 int pair_start(void **state);
 int pair_stop(void **state);
 
-/* Nets and a listener; then a stream between them. */
+/* Open nets and a listener; then a stream between them. */
 void pair_open(void);
 void pair_connect(void);
-/* Streams are closed if the test has not. */
+/* Close the streams that the test has not closed. */
 void pair_close(void);
 
 void pair_turn(void);
-/* Turns until a condition holds; fails after a minute. */
+/* Turn until a condition holds; fail after a minute. */
 #define pair_until(cond)                                                                           \
 	do {                                                                                       \
 		uint64_t patience_ = 0;                                                            \
@@ -60,7 +59,7 @@ void pair_turn(void);
 	} while (0)
 bool pair_patience(uint64_t *turns);
 
-/* The byte at a position of a stream of test bytes. */
+/* @return the byte at a position of a stream of test bytes */
 static inline uint8_t
 pair_byte(uint64_t at)
 {
@@ -69,7 +68,10 @@ pair_byte(uint64_t at)
 
 /* Write n test bytes from *at on, as far as there is room. */
 void pair_write(struct leat_stream *s, uint64_t *at, size_t n);
-/* Read at most n bytes, and check them. @return how many */
+/*
+ * Read at most n bytes, and check them.
+ * @return how many
+ */
 size_t pair_read(struct leat_stream *s, uint64_t *at, size_t n);
 
 #endif /* STREAM_PAIR_H */

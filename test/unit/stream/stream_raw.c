@@ -97,7 +97,7 @@ raw_close(struct raw *raw)
 	free(raw->window);
 }
 
-/* Post, and wait until it is back. */
+/* Post an op, and wait until it is back. */
 static int
 run(struct raw *raw, struct leat_op *op)
 {
@@ -114,7 +114,7 @@ raw_bytes(struct raw *raw, const void *bytes, size_t len)
 {
 	struct leat_op op = { .type = LEAT_OP_SEND, .buf = (void *)(uintptr_t)bytes, .size = len };
 
-	/* Its end may be faster. */
+	/* The peer's end may come first. */
 	(void)run(raw, &op);
 }
 

@@ -3,8 +3,8 @@
 #define STREAM_RAW_H
 
 /*
- * A peer without lib/stream: an endpoint whose every message a test makes. Ring only: keys are
- * wide.
+ * A peer without lib/stream: an endpoint on which the test sends every message itself. Ring only:
+ * keys are wide.
  */
 
 #include <stream_wire.h>
@@ -18,17 +18,17 @@ struct raw {
 	struct leat_ep *ep;
 	int peer;
 	bool up, down;
-	bool back;  /* the op that is waited for */
-	int status; /* of the end */
+	bool back;  /* the op that is waited for has come back */
+	int status; /* status of the connection's end */
 	uint8_t *window;
 	struct leat_mr *mr;
 	struct leat_rkey key;
-	struct stream_ctrl got[RAW_MESSAGES]; /* control messages, in order */
+	struct stream_ctrl got[RAW_MESSAGES]; /* received control messages, in order */
 	unsigned int nb_got;
 	uint64_t notices, announced;
 	uint8_t bufs[RAW_MESSAGES][64];
 	struct leat_op recvs[RAW_MESSAGES];
-	bool repost; /* receives */
+	bool repost; /* post receives again */
 };
 
 /* Connect to pair.addr, and wait until it is up. */
@@ -36,7 +36,7 @@ void raw_open(struct raw *raw);
 void raw_close(struct raw *raw);
 void raw_turn(struct raw *raw);
 
-/* Turns of both until a condition holds. */
+/* Turn and drive this peer until a condition holds. */
 #define raw_until(raw, cond)                                                                       \
 	do {                                                                                       \
 		uint64_t patience_ = 0;                                                            \
@@ -50,12 +50,15 @@ void raw_turn(struct raw *raw);
 /* Send bytes as they are. */
 void raw_bytes(struct raw *raw, const void *bytes, size_t len);
 void raw_ctrl(struct raw *raw, const struct stream_ctrl *m);
-/* Register its own window. */
+/* Register this peer's own window. */
 void raw_register(struct raw *raw, uint64_t offset, uint32_t len);
-/* Write into the n-th window that the peer has registered. @return status of the op */
+/*
+ * Write into the n-th window that the other side has registered.
+ * @return status of the op
+ */
 int raw_write(struct raw *raw, unsigned int nth, uint64_t offset, const void *buf, size_t len,
 	      uint64_t imm);
-/* The n-th memory message that came; NULL: not there */
+/* @return the n-th memory message received; NULL: not yet */
 const struct stream_ctrl *raw_memory(const struct raw *raw, unsigned int nth);
 
 #endif /* STREAM_RAW_H */

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Bytes come as they went, whatever the sizes, in both modes, over a device that reorders too. */
+/*
+ * Bytes arrive as they were written, whatever the sizes, in both modes, also over a device that
+ * reorders.
+ */
 
 #include <errno.h>
 #include <string.h>
@@ -38,7 +41,7 @@ teardown(void **state)
 	return 0;
 }
 
-/* One direction, pieces of some sizes, until a number of bytes are through. */
+/* One direction, in pieces of various sizes, until a number of bytes have arrived. */
 static void
 one_way(struct leat_stream *from, struct leat_stream *to, size_t piece, size_t bite, uint64_t total)
 {
@@ -68,7 +71,7 @@ test_sizes(void **state)
 	one_way(pair.c, pair.s, 4096, 1, 3 * LEAT_STREAM_RX_MIN);
 }
 
-/* Exactly to the end of the window, one byte before and one behind it. */
+/* Exactly to the end of the window, one byte less and one more. */
 static void
 test_window_end(void **state)
 {
@@ -85,7 +88,7 @@ test_window_end(void **state)
 	}
 }
 
-/* Both directions at once, and both full before anything is read. */
+/* Both directions at once, both full before anything is read. */
 static void
 test_both_full(void **state)
 {
@@ -95,7 +98,7 @@ test_both_full(void **state)
 	uint64_t turns = 0;
 
 	(void)state;
-	/* Window, and send buffer, of each. */
+	/* The window, and the send buffer, of each side. */
 	for (i = 0; i < 20000; i++) {
 		pair_write(pair.c, &out[0], 10000);
 		pair_write(pair.s, &out[1], 10000);
@@ -134,7 +137,7 @@ test_half_close(void **state)
 	pair_until(leat_stream_borrow(pair.c, &data) == 0);
 }
 
-/* What was written before a close is read after it. */
+/* Bytes written before a close are read after it. */
 static void
 test_close_drains(void **state)
 {
@@ -162,7 +165,7 @@ out_done(struct leat_stream_out *out, int status)
 	nb_done++;
 }
 
-/* Without a copy, between what is copied. */
+/* Sends without a copy, between copied ones. */
 static void
 test_send(void **state)
 {
@@ -191,7 +194,7 @@ test_send(void **state)
 
 #define MANY 10
 
-/* Streams between the same two endpoints, each with bytes of its own. */
+/* Streams between the same two endpoints, each with its own bytes. */
 static void
 test_many(void **state)
 {
@@ -206,7 +209,7 @@ test_many(void **state)
 		pair_connect();
 		c[i] = pair.c;
 		s[i] = pair.s;
-		/* Positions differ, and so do bytes. */
+		/* Each stream has another position, and other bytes. */
 		out[i] = in[i] = i * UINT64_C(1000003);
 	}
 	while (nb_through < MANY) {
@@ -220,7 +223,7 @@ test_many(void **state)
 		pair_turn();
 		assert_true(pair_patience(&turns));
 	}
-	/* One that ends takes none with it. */
+	/* A stream that ends takes no other with it. */
 	leat_stream_abort(c[3]);
 	pair_until((leat_stream_ready(s[3]) & LEAT_STREAM_CLOSED) != 0);
 	out[4] = in[4] = 0;

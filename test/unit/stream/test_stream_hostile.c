@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Peers that break the protocol, or do what it allows but nobody does. Each ends its own stream, if
- * any, and a stream beside it goes on.
+ * Peers that break the protocol, or do what it allows but no implementation does. Each ends at most
+ * its own stream, and a stream beside it goes on.
  */
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "stream_raw.h"
 
 static struct raw raw;
-static uint64_t out, in; /* of the stream beside it */
+static uint64_t out, in; /* positions of the stream beside it */
 
 static int
 setup_conf(void **state, enum leat_stream_mode mode)
@@ -46,7 +46,7 @@ teardown(void **state)
 	return 0;
 }
 
-/* The other stream of the server, which is pair.s from its connect on. */
+/* Check the other stream of the server, which is pair.s from its connect on. */
 static void
 bystander(struct leat_stream *s)
 {
@@ -155,7 +155,7 @@ many_questions(void)
 {
 	unsigned int i;
 
-	/* It takes no answers any more: its receives are used up, and none is posted again. */
+	/* The peer takes no answers any more: its receives are used up, and it posts no others. */
 	raw.repost = false;
 	for (i = 0; i < 2000 && !raw.down; i++)
 		raw_ctrl(&raw, &(struct stream_ctrl){ .opcode = STREAM_OP_GET_FEATURES });
@@ -208,7 +208,7 @@ test_offences(void **state)
 	assert_int_equal(stats.mem, LEAT_STREAM_RX_MIN + LEAT_STREAM_TX_DEFAULT);
 }
 
-/* What is odd, but allowed. */
+/* Odd messages that are allowed. */
 static void
 test_odd(void **state)
 {
@@ -221,9 +221,10 @@ test_odd(void **state)
 	(void)state;
 	raw_open(&raw);
 	raw_until(&raw, pair.nb_accepted == 2 && raw_memory(&raw, 0) != NULL);
-	assert_int_equal(raw.nb_got, 1); /* memory at once, and nothing that was not asked for */
+	/* the memory message at once, and no unrequested message */
+	assert_int_equal(raw.nb_got, 1);
 	assert_int_equal(raw.got[0].length, LEAT_STREAM_RX_MIN);
-	/* Questions are answered with the same select; leat's features are where they are. */
+	/* Feature requests are answered with the same select; leat's features are at its place. */
 	for (imm = 0; imm < 3; imm++) {
 		static const uint16_t selects[] = { 0, 1, STREAM_SELECT_LEAT };
 
@@ -236,13 +237,13 @@ test_odd(void **state)
 		assert_int_equal(raw.got[imm + 1].features,
 				 selects[imm] == STREAM_SELECT_LEAT ? STREAM_FEATURE_END : 0);
 	}
-	/* Features that nobody has, keepalives, a notice of nothing: no answer. */
+	/* Unknown features, keepalives, a notice of 0 bytes: no answer. */
 	m.opcode = STREAM_OP_SET_FEATURES;
 	m.select = 9;
 	raw_ctrl(&raw, &m);
 	raw_ctrl(&raw, &(struct stream_ctrl){ .opcode = STREAM_OP_KEEPALIVE });
 	assert_int_equal(raw_write(&raw, 0, 0, "", 0, 0), 0);
-	/* Bytes before its own window is registered. */
+	/* Bytes before the peer's own window is registered. */
 	assert_int_equal(raw_write(&raw, 0, 0, "hello", 5, 5), 0);
 	raw_until(&raw, leat_stream_read(pair.s, buf, 5) == 5);
 	assert_memory_equal(buf, "hello", 5);
@@ -268,7 +269,9 @@ test_odd(void **state)
 	assert_int_equal(leat_stream_error(pair.s), 0);
 }
 
-/* A writer whose peer never registers, or posts no receives, stalls; nobody else does. */
+/*
+ * A writer whose peer never registers a window, or posts no receives, stalls; no other stream does.
+ */
 static void
 test_takes_nothing(void **state)
 {
@@ -314,7 +317,10 @@ notice(uint8_t seq, uint32_t end)
 	return stream_notice(raw_memory(&raw, 0)->token, seq, end - 1);
 }
 
-/* Notices that overtake each other show bytes only when all before them are there. */
+/*
+ * Notices that overtake each other: bytes are readable only when all bytes before them have
+ * arrived.
+ */
 static void
 test_overtaking(void **state)
 {
@@ -411,7 +417,7 @@ test_window_offences(void **state)
 	}
 }
 
-/* Notices with a token that is nobody's, or that of another stream, are dropped. */
+/* Notices with an unknown token, or with that of another stream, are dropped. */
 static void
 test_tokens(void **state)
 {
@@ -429,7 +435,7 @@ test_tokens(void **state)
 	raw_close(&raw);
 }
 
-/* A client without the mode is told from the start that it does not fit. */
+/* A client without the mode is refused from the start. */
 static void
 test_no_windows(void **state)
 {

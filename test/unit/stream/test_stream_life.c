@@ -39,7 +39,7 @@ stats_of(const struct leat_stream_net *net)
 
 /* ---- limits ---- */
 
-/* A stream that is not given room is refused, at both sides, and nothing is kept of it. */
+/* A stream for which there is no room is refused, at both sides, and nothing is kept of it. */
 static void
 test_memory(void **state)
 {
@@ -128,7 +128,10 @@ test_bad_conf(void **state)
 static struct leat_stream *many[MANY];
 static unsigned int nb_told, nb_closed;
 
-/* Closes itself, the next, and one that was closed by another is not told any more. */
+/*
+ * Close this stream and the next; streams closed by another one's callback get no further
+ * callbacks.
+ */
 static void
 on_ready_close(struct leat_stream *s, uint32_t ready, void *arg)
 {
@@ -180,7 +183,7 @@ on_ready_count(struct leat_stream *s, uint32_t ready, void *arg)
 	nb_closed += (ready & LEAT_STREAM_CLOSED) != 0;
 }
 
-/* Told as long as it is the case, nothing that is not watched for, and the end once. */
+/* Called as long as the condition holds, only for watched conditions, and once for the end. */
 static void
 test_level(void **state)
 {
@@ -261,7 +264,7 @@ test_churn(void **state)
 		pair.c = leat_stream_connect(pair.client, pair.addr, 0);
 		assert_non_null(pair.c);
 		if (i % 3 == 0) {
-			/* taken back before it is up */
+			/* cancelled before it is up */
 			leat_stream_abort(pair.c);
 		} else {
 			pair_until(pair.nb_accepted > 1 || leat_stream_error(pair.c) < 0);
@@ -276,7 +279,7 @@ test_churn(void **state)
 		pair_write(c, &out, 5000);
 		(void)pair_read(s, &in, SIZE_MAX);
 		pair_until(stats_of(pair.client).streams + stats_of(pair.server).streams < 20);
-		/* Requests whose other side was faster come up and end by themselves. */
+		/* Requests that the other side accepted first come up and end by themselves. */
 		if (pair.nb_accepted > 1) {
 			leat_stream_close(pair.s, 0);
 			pair.nb_accepted = 1;
@@ -297,7 +300,7 @@ later(uint64_t ms)
 {
 	unsigned int i;
 
-	/* Small steps: a keepalive that is due must be sent, and come, before the next. */
+	/* Small steps: a keepalive that is due must be sent, and arrive, before the next. */
 	for (; ms > 0; ms -= RTE_MIN(ms, UINT64_C(100))) {
 		mock += 100 * LEAT_CLOCK_MOCK_HZ / 1000;
 		for (i = 0; i < 20; i++) {
@@ -331,7 +334,7 @@ teardown_mock(void **state)
 	return teardown(state);
 }
 
-/* The server's keepalives keep an idle client up; there is one each 3 s. */
+/* The server's keepalives, one each 3 s, keep an idle client up. */
 static void
 test_keepalive(void **state)
 {
@@ -346,7 +349,7 @@ test_keepalive(void **state)
 	assert_int_equal(stats_of(pair.client).keepalives_sent, 0);
 }
 
-/* A server that sends none is found dead after three of them; data count too. */
+/* A server that sends none is declared dead after three intervals; data count as keepalives. */
 static void
 test_silence(void **state)
 {
@@ -371,7 +374,7 @@ test_silence(void **state)
 	assert_int_equal(leat_stream_write(pair.c, "x", 1), -EPIPE);
 }
 
-/* A loop that stood still for long looks first at what came meanwhile. */
+/* A loop that stood still for long first looks at bytes that arrived meanwhile. */
 static void
 test_held_up(void **state)
 {
@@ -389,7 +392,7 @@ test_held_up(void **state)
 	assert_int_equal(leat_stream_error(pair.c), 0);
 }
 
-/* A client's keepalives, where they are asked for. */
+/* A client's keepalives, if they are configured. */
 static void
 test_client_silence(void **state)
 {
@@ -426,7 +429,7 @@ test_idle(void **state)
 	assert_int_equal(leat_stream_error(pair.s), -ETIMEDOUT);
 }
 
-/* What is not sent when the time of a close is up is dropped; nobody waits longer. */
+/* Bytes that are unsent when the time of a close is up are dropped; neither side waits longer. */
 static void
 test_close_deadline(void **state)
 {
@@ -445,7 +448,7 @@ test_close_deadline(void **state)
 	assert_int_equal(leat_stream_ready(pair.s) & LEAT_STREAM_CLOSED, 0);
 	later(1000);
 	assert_true((leat_stream_ready(pair.s) & LEAT_STREAM_CLOSED) != 0);
-	/* It was told of an end, and did not get one: that is no end in order. */
+	/* The peer announced its end, and did not complete it: that is not an orderly end. */
 	assert_int_equal(leat_stream_error(pair.s), -ECONNRESET);
 }
 
@@ -454,7 +457,7 @@ test_close_deadline(void **state)
 static unsigned int nb_asked;
 static uint64_t stop_out, stop_in;
 
-/* The server has more to say while it stops. */
+/* The server writes more while the reactor stops. */
 static int
 drain(void *arg, uint64_t until)
 {
@@ -465,7 +468,7 @@ drain(void *arg, uint64_t until)
 	return nb_asked < 5;
 }
 
-/* The client waits for it. */
+/* The client reads until the end. */
 static int
 drain_client(void *arg, uint64_t until)
 {

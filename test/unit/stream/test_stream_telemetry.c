@@ -55,7 +55,7 @@ expect(const char *answer, const char *key, const char *value)
 		fail_msg("%s is not %s in %s", key, value, answer);
 }
 
-/* The number of a net: nets are numbered in the order in which they were opened. */
+/* @return the number of a net: nets are numbered in the order in which they were opened */
 static unsigned int
 id_of(const struct leat_stream_net *net)
 {
@@ -98,10 +98,10 @@ test_net(void **state)
 	expect(answer, "side", "\"connected\"");
 	expect(answer, "rx_ready", "700,");
 	assert_non_null(strstr(answer, "stream0:1"));
-	/* From a place on. */
+	/* From a given stream on. */
 	snprintf(cmd, sizeof(cmd), "/leat/stream,%u,2", id_of(pair.client));
 	assert_null(strstr(ask(cmd, true), "places"));
-	/* Nobody drives it. */
+	/* The net is not driven. */
 	snprintf(cmd, sizeof(cmd), "/leat/stream,%u", id_of(pair.client));
 	expect(ask(cmd, false), "driven", "\"no\"");
 	assert_non_null(strstr(ask("/leat/stream,999", true), "null"));

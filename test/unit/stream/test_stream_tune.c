@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Settings of a net: of a file, and while it runs. */
+/* Settings of a net: from a file, and while it runs. */
 
 #include "stream_pair.h"
 #include "stream_pvt.h"
@@ -48,7 +48,7 @@ test_changes(void **state)
 	assert_int_equal(rep.streams, 1);
 	assert_int_equal(rep.accepted, 1);
 	assert_true(rep.mem > 0);
-	/* What is there stays; there is no room for another one. */
+	/* Open streams stay; there is no room for another one. */
 	snprintf(mem, sizeof(mem), "%" PRId64, rep.mem);
 	assert_int_equal(set(pair.server, "mem_max", mem), 0);
 	assert_int_equal(pair.server->conf.mem_max, rep.mem);
@@ -63,7 +63,7 @@ test_changes(void **state)
 	pair_close();
 }
 
-/* Streams that are there keep their buffers; those that come later have the new ones. */
+/* Open streams keep their buffers; later ones have the new sizes. */
 static void
 test_sizes(void **state)
 {
@@ -96,7 +96,7 @@ test_sizes(void **state)
 	pair_close();
 }
 
-/* A limit that is less than what is there lets nothing more in. */
+/* A limit below the present use admits no further stream. */
 static void
 test_limit_below(void **state)
 {

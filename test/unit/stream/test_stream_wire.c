@@ -63,7 +63,7 @@ test_bytes(void **state)
 	}
 }
 
-/* What a foreign peer may have in reserved bytes is not looked at. */
+/* Reserved bytes of a foreign peer are ignored. */
 static void
 test_reserved(void **state)
 {

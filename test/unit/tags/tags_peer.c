@@ -7,7 +7,7 @@
 
 struct leat_ep *tp_ep;
 static uint16_t seq[TP_PEERS];
-static uint64_t token[TP_PEERS]; /* of what arrives */
+static uint64_t token[TP_PEERS]; /* tokens of arriving segments */
 
 int
 tp_group_setup(void **state)
@@ -82,7 +82,7 @@ tp_connect(uint8_t msg, uint8_t data, uint8_t reply)
 	return (uint16_t)id;
 }
 
-/* The oldest receive of the inner endpoint. */
+/* @return the index of the inner endpoint's oldest receive */
 static unsigned int
 recv_find(void)
 {
@@ -241,7 +241,7 @@ tp_poll(void)
 	struct leat_op *op = NULL;
 	unsigned int k;
 
-	/* What was finished outside of a poll comes with the next one. */
+	/* Ops that were finished outside of a poll come with the next one. */
 	for (k = 0; k < 3; k++)
 		if (leat_ep_poll(tp_ep, &op, 1) == 1)
 			return op;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * How connections of the tag layer end in order: BYE behind all that was sent, answered, and only
- * then the device.
+ * How connections of the tag layer end in order: BYE goes behind all segments and is answered, and
+ * only then the device's connection ends.
  */
 
 #include <string.h>
@@ -31,7 +31,7 @@ tsend(uint16_t peer, uint64_t tag)
 	};
 }
 
-/* The next segment to peer 0 is of that kind, and the next in its direction. */
+/* Check that the next segment to peer 0 is of that kind, and the next one in its direction. */
 static void
 expect(enum tags_kind kind, uint16_t seq)
 {
@@ -43,8 +43,8 @@ expect(enum tags_kind kind, uint16_t seq)
 }
 
 /*
- * Segments that wait for the device when their connection is closed go out before BYE: none is
- * missing there.
+ * Segments that wait for the device when their connection is closed go out before BYE: the peer
+ * misses none.
  */
 static void
 test_bye_behind_what_waits(void **state)
@@ -73,7 +73,7 @@ test_bye_behind_what_waits(void **state)
 	}
 	expect(TAGS_BYE, 6);
 	assert_null(tp_poll());
-	/* Not before it was answered. */
+	/* Not before BYE was answered. */
 	assert_int_equal(leat_ep_events(tp_ep, NULL, 0), 0);
 	assert_int_equal(mock.nb_disconnect, 0);
 	tp_message(0, 1, "late");
@@ -84,7 +84,7 @@ test_bye_behind_what_waits(void **state)
 }
 
 /*
- * The other side closes: what it sent before can still be received, it gets its answer, and the
+ * The other side closes: its earlier messages can still be received, its BYE is answered, and the
  * status is 0.
  */
 static void
@@ -144,7 +144,7 @@ test_both_at_once(void **state)
 	assert_int_equal(tp_event(LEAT_EV_DISCONNECTED, 0).status, -ECONNABORTED);
 }
 
-/* A peer that said BYE and is gone before it was answered has closed in order. */
+/* A peer that sent BYE and disconnects before it was answered has closed in order. */
 static void
 test_answer_fails(void **state)
 {
@@ -164,7 +164,7 @@ test_answer_fails(void **state)
 	assert_int_equal(tp_event(LEAT_EV_DISCONNECTED, 0).status, 0);
 }
 
-/* The application closes while its peer's BYE is being answered. */
+/* The application closes while the peer's BYE is being answered. */
 static void
 test_close_while_answering(void **state)
 {
@@ -177,7 +177,7 @@ test_close_while_answering(void **state)
 	assert_null(tp_poll());
 	assert_int_equal(mock.nb_disconnect, 1);
 	tp_event(LEAT_EV_DISCONNECTED, 0);
-	/* The other one: its BYE was answered already. */
+	/* Peer 1: its BYE was answered already. */
 	tp_bye(1);
 	assert_null(tp_poll());
 	{
@@ -192,8 +192,8 @@ test_close_while_answering(void **state)
 }
 
 /*
- * A side that doesn't answer, and one to which the device sends nothing, hold up the end for a
- * moment only.
+ * A side that doesn't answer, and one to which the device sends nothing, delay the end for a moment
+ * only.
  */
 static void
 test_no_answer(void **state)
@@ -224,7 +224,7 @@ test_no_answer(void **state)
 	assert_int_equal(ev[1].type, LEAT_EV_DISCONNECTED);
 }
 
-/* What the device loses of a connection that is ending is not a breach of the protocol. */
+/* Segments that the device loses while a connection is ending are not a breach of the protocol. */
 static void
 test_cut_by_the_device(void **state)
 {
@@ -243,7 +243,7 @@ test_cut_by_the_device(void **state)
 	assert_non_null(strstr(ev.text, "died"));
 }
 
-/* It ends in the middle of long messages of both sides. */
+/* A connection ends in the middle of long messages of both sides. */
 static void
 test_half_done(void **state)
 {
@@ -282,7 +282,7 @@ test_half_done(void **state)
 	assert_int_equal(s.status, -ECONNRESET);
 }
 
-/* An endpoint that is closed says it to all, whatever its ops are doing. */
+/* An endpoint that is closed sends BYE to all peers, whatever its ops are doing. */
 static void
 test_close(void **state)
 {

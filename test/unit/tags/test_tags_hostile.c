@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The tag layer and a peer that breaks its protocol: that connection ends with -EPROTO, the other goes on. */
+/* A peer that breaks the tag layer's protocol: its connection ends with -EPROTO, others go on. */
 
 #include <string.h>
 
@@ -20,7 +20,7 @@ recv_op(uint64_t tag)
 				 .size = sizeof(text) };
 }
 
-/* Peer 0 was caught, and peer 1 did not notice. Peer 0 is connected anew. */
+/* Check that peer 0's connection was ended, and peer 1's was not; then connect peer 0 again. */
 static void
 caught(const char *why)
 {
@@ -36,11 +36,11 @@ caught(const char *why)
 	tp_message(1, 77, "fine");
 	assert_ptr_equal(tp_poll(), &r);
 	assert_int_equal(r.status, 0);
-	/* Credits that came back to it. */
+	/* Credits that were returned to peer 0. */
 	while (tp_sent(1, &h, NULL, NULL))
 		assert_null(tp_poll());
 	assert_int_equal(leat_ep_events(tp_ep, NULL, 0), 0);
-	/* The ids go round: the other two are used and freed, so that the next is 0. */
+	/* Ids go round: the other two are used and freed, so that the next is 0. */
 	while (tp_connect(16, 8, 4) != 0)
 		;
 	for (uint16_t id = 2; id < 4; id++) {
@@ -114,8 +114,8 @@ test_sequence(void **state)
 }
 
 /*
- * Segments of a connection that has ended come late: they are dropped. A peer that sends many does
- * it on purpose.
+ * Segments of a connection that has ended come late: they are dropped. A peer that sends many of
+ * them does so on purpose.
  */
 static void
 test_old_token(void **state)
@@ -134,7 +134,7 @@ test_old_token(void **state)
 		assert_int_equal(leat_ep_events(tp_ep, NULL, 0), 0);
 		assert_int_equal(tp_connect(16, 8, 4), i < 2 ? i + 2 : 0);
 	}
-	/* Whichever peer the device names as their source, and whatever place the token names. */
+	/* Whichever peer the device names as their source, and whatever slot the token names. */
 	for (i = 0; i < 192; i++) {
 		tp_arrive_as((uint16_t)(i % 4), old, &h, NULL, 0);
 		tp_arrive_as(0, old ^ UINT64_C(1) << 48, &h, NULL, 0);
@@ -143,7 +143,7 @@ test_old_token(void **state)
 	assert_int_equal(leat_ep_peer_state(tp_ep, 0), LEAT_PEER_UP);
 	assert_int_equal(leat_op_cancel(tp_ep, &r), 0);
 	assert_ptr_equal(tp_poll(), &r);
-	/* 48 and 192 and these are more than 256. */
+	/* 48, 192 and these are more than 256. */
 	for (i = 0; i < 17; i++)
 		tp_arrive_as(0, UINT64_MAX, &h, NULL, 0);
 	assert_null(tp_poll());
@@ -151,7 +151,8 @@ test_old_token(void **state)
 }
 
 /*
- * To the device two connections between the same endpoints may be one: the token tells them apart.
+ * Two connections between the same endpoints may be one to the device: the token distinguishes
+ * them.
  */
 static void
 test_same_source(void **state)
@@ -181,8 +182,8 @@ test_same_source(void **state)
 }
 
 /*
- * A second connection to the same endpoint: the other side is up first, and what it sends arrives
- * by the first connection, before CONNECTED of the second. It waits for that.
+ * A second connection to the same endpoint: the other side is up first, and its messages arrive by
+ * the first connection, before CONNECTED of the second. They wait for that event.
  */
 static void
 test_before_connected(void **state)
@@ -246,7 +247,7 @@ test_tokens(void **state)
 	}
 }
 
-/* More than it may have on the way, of each class; notices of WRITE_IMM count. */
+/* More segments than the peer may have in flight, of each class; notices of WRITE_IMM count. */
 static void
 test_too_much(void **state)
 {
@@ -306,7 +307,7 @@ test_answers_to_nothing(void **state)
 	(void)state;
 	bad((struct tags_hdr){ .kind = TAGS_GRANT }, 0, "waits for no answer");
 	bad((struct tags_hdr){ .kind = TAGS_REFUSE, .id = UINT32_MAX }, 0, "waits for no answer");
-	/* The other peer's message, and one that was granted already. */
+	/* A grant for the other peer's message, and for a message that was granted already. */
 	s.peer = 1;
 	tp_post(&s);
 	assert_true(tp_sent(1, &out, NULL, NULL));
@@ -328,7 +329,7 @@ test_answers_to_nothing(void **state)
 	caught("waits for no answer");
 }
 
-/* Data for nothing, for another peer's message, out of order, too long. */
+/* Data without a message, for another peer's message, out of order, too long. */
 static void
 test_data(void **state)
 {
@@ -412,7 +413,9 @@ test_hellos(void **state)
 	assert_non_null(tags_hello_parse(buf, TAGS_HELLO_LEN + 3, &h));
 }
 
-/* A device that would keep untagged messages, too, without a limit: the layer does all of them. */
+/*
+ * A device that would keep untagged messages, too, without a limit: the layer handles all of them.
+ */
 static void
 test_unbounded_device(void **state)
 {
@@ -434,7 +437,7 @@ test_unbounded_device(void **state)
 	assert_non_null(ep);
 	assert_string_equal(leat_ep_name(mock.ep), "any.tags");
 	assert_int_equal(leat_ep_close(ep, 0, NULL, NULL), 0);
-	/* One-sided ops alone are the device's. */
+	/* One-sided ops alone are left to the device. */
 	conf.ops = LEAT_OP_BIT(LEAT_OP_WRITE);
 	ep = leat_ep_create(leat_dev_get(0), &conf);
 	assert_non_null(ep);
@@ -444,7 +447,7 @@ test_unbounded_device(void **state)
 	assert_int_equal(tp_setup(state), 0);
 }
 
-/* Any bytes at all: never more than the end of the connection. */
+/* Random bytes: at worst the connection ends. */
 static void
 test_noise(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The tag layer: what it offers, matching, credits, long messages, cancels, ends. */
+/* The tag layer: its info, matching, credits, long messages, cancels, ends. */
 
 #include <string.h>
 
@@ -63,7 +63,7 @@ test_what_is_offered(void **state)
 	assert_true(tagged.directed_recv && tagged.unexpected_bounded);
 	assert_int_equal(tagged.priv_connect, LEAT_EP_PRIV_MAX - TAGS_HELLO_LEN);
 	assert_string_equal(leat_ep_name(mock.ep), "ep.tags");
-	/* An endpoint without tagged ops is the device's own. */
+	/* An endpoint without tagged ops has no layer. */
 	assert_int_equal(leat_ep_close(tp_ep, 0, NULL, NULL), 0);
 	ep = leat_ep_create(leat_dev_get(0), &conf);
 	assert_non_null(ep);
@@ -92,7 +92,7 @@ test_hello(void **state)
 	assert_null(tags_hello_parse(mock.priv, mock.priv_len, &hello));
 	assert_int_equal(hello.priv_len, 2);
 	assert_memory_equal(mock.priv + TAGS_HELLO_LEN, "hi", 2);
-	/* What comes back may be padded. */
+	/* The hello of the other side may be padded. */
 	memset(buf, 0, sizeof(buf));
 	hello.priv_len = 3;
 	hello.token = TP_TOKEN;
@@ -102,7 +102,7 @@ test_hello(void **state)
 	ev = tp_event(LEAT_EV_CONNECTED, (uint16_t)id);
 	assert_int_equal(ev.priv_len, 3);
 	assert_memory_equal(ev.priv, "yyy", 3);
-	/* A request, answered. */
+	/* A request, which is answered. */
 	in = leat_peer_request(mock.ep, "from:1", buf, sizeof(buf));
 	assert_non_null(in);
 	ev = tp_event(LEAT_EV_CONNECT_REQ, 3);
@@ -111,7 +111,7 @@ test_hello(void **state)
 	assert_int_equal(mock.priv_len, TAGS_HELLO_LEN + 2);
 	leat_peer_up(mock.ep, in, NULL, 0);
 	tp_event(LEAT_EV_CONNECTED, 3);
-	/* Too long with the hello. */
+	/* Too long together with the layer's hello. */
 	params.priv = buf;
 	params.priv_len = LEAT_EP_PRIV_MAX - TAGS_HELLO_LEN + 1;
 	tp_known(3, mock.priv);
@@ -172,7 +172,7 @@ test_oldest_receive(void **state)
 	assert_got(&r[4], "f", 1, 7);
 }
 
-/* Of messages that wait the first that fits is taken; an untagged one by no TRECV. */
+/* A receive takes the first waiting message that matches; a TRECV never takes an untagged one. */
 static void
 test_oldest_message(void **state)
 {
@@ -215,7 +215,7 @@ test_oldest_message(void **state)
 	assert_int_equal(r.imm, 9);
 }
 
-/* The peer's window is used up: the rest waits, in order, and goes on as credits come back. */
+/* The peer's window is used up: further sends wait, in order, and go on as credits come back. */
 static void
 test_credits_of_the_peer(void **state)
 {
@@ -236,7 +236,7 @@ test_credits_of_the_peer(void **state)
 		assert_ptr_equal(tp_poll(), &s[i]);
 	}
 	assert_int_equal(tp_sends(), 0);
-	/* Another peer's are its own. */
+	/* Another peer has a window of its own. */
 	s[0] = tsend(1, 99, NULL, 0);
 	tp_post(&s[0]);
 	assert_true(tp_sent(1, &h, NULL, NULL));
@@ -250,13 +250,13 @@ test_credits_of_the_peer(void **state)
 		assert_int_equal(h.tag, i);
 		assert_ptr_equal(tp_poll(), &s[i]);
 	}
-	/* Not begun: comes back at once. */
+	/* Not begun: it comes back at once. */
 	assert_int_equal(leat_op_cancel(tp_ep, &s[19]), 0);
 	assert_ptr_equal(tp_poll(), &s[19]);
 	assert_int_equal(s[19].status, -ECANCELED);
 }
 
-/* What the layer owes is returned with whatever is sent, or by itself when it is half of the window. */
+/* Credits are returned with any segment, or alone when they are half of the window. */
 static void
 test_credits_of_ours(void **state)
 {
@@ -289,7 +289,7 @@ test_credits_of_ours(void **state)
 	assert_ptr_equal(tp_poll(), &s);
 }
 
-/* All counters go round. */
+/* All counters wrap. */
 static void
 test_wrap_around(void **state)
 {
@@ -343,7 +343,7 @@ test_long_send(void **state)
 	assert_int_equal(h.total, sizeof(big));
 	assert_int_equal(n, TP_SEGMENT);
 	grant.id = h.id;
-	/* Others don't wait for the answer. */
+	/* Other messages don't wait for the answer. */
 	assert_true(tp_sent(0, &h, NULL, NULL));
 	assert_int_equal(h.tag, 6);
 	assert_ptr_equal(tp_poll(), &small);
@@ -389,7 +389,7 @@ test_long_receive(void **state)
 	assert_int_equal(out.kind, TAGS_GRANT);
 	assert_int_equal(out.id, 42);
 	assert_int_equal(out.done[TAGS_C_MSG], 1);
-	/* The rest is on its way: it comes, and is not lost to a cancel. */
+	/* The rest is in flight: it arrives, and a cancel does not lose it. */
 	assert_int_equal(leat_op_cancel(tp_ep, &r), 0);
 	d.id = (uint32_t)out.tag;
 	for (at = TP_SEGMENT; at < sizeof(big); at += TP_SEGMENT) {
@@ -405,7 +405,7 @@ test_long_receive(void **state)
 	assert_memory_equal(got, big, sizeof(big));
 }
 
-/* What stops in the middle ends with its connection, when the receive passes its deadline. */
+/* A message that stops in the middle ends its connection, when its receive passes its deadline. */
 static void
 test_stalled_receive(void **state)
 {
@@ -430,7 +430,7 @@ test_stalled_receive(void **state)
 	assert_int_equal(r.status, -ETIMEDOUT);
 }
 
-/* A receive that is too small fails alone, long or short the message; so does the send. */
+/* A receive that is too small fails alone, for short and long messages; so does the send. */
 static void
 test_too_small(void **state)
 {
@@ -465,7 +465,7 @@ test_too_small(void **state)
 	assert_int_equal(leat_ep_peer_state(tp_ep, 0), LEAT_PEER_UP);
 }
 
-/* All of the messages' window is taken by what nobody receives; a long message that was met gets through. */
+/* Unreceived messages fill the whole window; a long message that has a receive gets through. */
 static void
 test_matched_gets_through(void **state)
 {
@@ -485,7 +485,7 @@ test_matched_gets_through(void **state)
 		assert_true(tp_sent(0, &h, NULL, NULL));
 		assert_ptr_equal(tp_poll(), &other[i]);
 	}
-	tp_arrive(0, &grant, NULL, 0); /* it returns no credit at all */
+	tp_arrive(0, &grant, NULL, 0); /* this grant returns no credit */
 	assert_null(tp_poll());
 	for (i = 0; i < 3; i++)
 		assert_true(tp_sent(0, &h, NULL, NULL));
@@ -493,7 +493,7 @@ test_matched_gets_through(void **state)
 	assert_int_equal(s.status, 0);
 }
 
-/* A WRITE_IMM takes a credit, which comes back if it was refused. */
+/* A WRITE_IMM takes a credit, which comes back if the op was refused. */
 static void
 test_write_imm(void **state)
 {
@@ -517,7 +517,7 @@ test_write_imm(void **state)
 	for (i = n = 0; i < mock.nb_ops; i++)
 		n += mock.ops[i]->type == LEAT_OP_WRITE_IMM;
 	assert_int_equal(n, 16);
-	/* One of the other side, before its receive. */
+	/* A notice of the other side, before its receive. */
 	tp_notice(1, 0x1234);
 	assert_null(tp_poll());
 	tp_post(&r);
@@ -541,7 +541,7 @@ fill_device(struct leat_op *s, unsigned int n, uint16_t peer, struct leat_op *w)
 	tp_post(w);
 }
 
-/* The device takes nothing for a while: nothing is lost, nothing overtakes. */
+/* The device takes no sends for a while: nothing is lost, nothing overtakes. */
 static void
 test_device_full(void **state)
 {
@@ -564,7 +564,7 @@ test_device_full(void **state)
 	assert_int_equal(w.status, -ECANCELED);
 }
 
-/* It takes nothing when a connection ends, either: BYE goes when it does, and the end waits for that. */
+/* The device takes no sends when a connection ends: BYE goes later, and the end waits for it. */
 static void
 test_device_full_at_the_end(void **state)
 {
@@ -593,7 +593,7 @@ test_device_full_at_the_end(void **state)
 	assert_ptr_equal(tp_poll(), &s[1]);
 }
 
-/* A connection ends with ops in every state. All come back, once, and what the device still has is not forgotten. */
+/* A connection ends with ops in all states. All come back, once, also those of the device. */
 static void
 test_end(void **state)
 {
@@ -634,7 +634,7 @@ test_end(void **state)
 	tp_event(LEAT_EV_DISCONNECTED, 0);
 	assert_int_equal(leat_op_cancel(tp_ep, &any), 0);
 	assert_ptr_equal(tp_poll(), &any);
-	/* And the next one finds all of it as it should be. */
+	/* The next connection finds no state of this one. */
 	assert_int_equal(leat_ep_events(tp_ep, NULL, 0), 0);
 	tp_leave(1);
 	assert_null(tp_poll());

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The tag layer's room for sending: peers that take nothing hold up their own connections, and no
- * other one.
+ * The tag layer's room for sending: peers that take no segments hold up their own connections, and
+ * no others.
  */
 
 #include <string.h>
@@ -13,8 +13,7 @@
 #define STUCK (TP_PEERS - 1)
 #define EACH 40
 /*
- * With 16 peers, see tags_pvt.h: segments of each one, what all share, and the most that one has in
- * use.
+ * With 16 peers, see tags_pvt.h: segments of each peer, shared segments, and the limit of one peer.
  */
 #define OWN 4
 #define SHARED 256
@@ -44,7 +43,7 @@ tsend(uint16_t peer, uint64_t tag)
 	};
 }
 
-/* A further peer, which claims any window and gets more than that. */
+/* Connect a further peer, which claims any window and gets more than that. */
 static void
 stick(unsigned int i)
 {
@@ -57,7 +56,7 @@ stick(unsigned int i)
 	}
 }
 
-/* Messages of two segments to the peer that is alive: each is sent, granted, and sent on. */
+/* Exchange messages of two segments with the live peer: each is sent, granted, and sent on. */
 static void
 alive(unsigned int n)
 {
@@ -113,7 +112,7 @@ test_stuck_peers(void **state)
 	assert_int_equal(shared, 0);
 }
 
-/* They come back, and get what waited, in order. */
+/* The segments complete, and the waiting messages go on, in order. */
 static void
 test_back(void **state)
 {
@@ -150,7 +149,7 @@ test_gone(void **state)
 			stick(i);
 		alive(2);
 		for (i = 0; i < STUCK; i++) {
-			/* The mock device ends it with all that it has. */
+			/* The mock device ends it and returns all its ops. */
 			assert_int_equal(leat_ep_disconnect(mock.ep, stuck[i]), 0);
 			n = 0;
 			while (leat_ep_events(tp_ep, &ev, 1) == 0)
@@ -176,7 +175,7 @@ refuses(const struct leat_op *op)
 	return false;
 }
 
-/* The device takes nothing for them: they are tried again, but not all of them in each poll. */
+/* The device takes no sends for them: they are tried again, but not all of them in each poll. */
 static void
 test_refused(void **state)
 {
@@ -191,7 +190,7 @@ test_refused(void **state)
 	attempts = 0;
 	for (i = 0; i < 30; i++)
 		assert_null(tp_poll());
-	/* Each of 90 polls. */
+	/* In each of 90 polls. */
 	assert_in_range(attempts, 90, 90 * 4);
 	mock.takes = NULL;
 	for (i = 0; i < STUCK; i++)
@@ -211,7 +210,7 @@ refuses_live(const struct leat_op *op)
 	return op->type != LEAT_OP_SEND || op->peer != live;
 }
 
-/* The next segment of the peer that is alive, which has taken in so many replies. */
+/* Check the next segment to the live peer, which has taken so many replies. */
 static void
 live_sends(struct tags_hdr h, uint32_t bytes, uint16_t replies)
 {
@@ -223,7 +222,7 @@ live_sends(struct tags_hdr h, uint32_t bytes, uint16_t replies)
 
 /*
  * A reply that the device refuses, after any number of messages: the buffer that it frees may be
- * the one with which a CREDIT is due, so that the peer is put on one list while it is about to be
+ * the one for which a CREDIT is due, so that the peer is put on one list while it is about to be
  * put on another.
  */
 static void
@@ -273,7 +272,7 @@ test_refused_reply(void **state)
 	}
 }
 
-/* One-sided ops to them leave the device's room for segments alone. */
+/* One-sided ops to them use none of the room for segments. */
 static void
 test_onesided(void **state)
 {
@@ -291,7 +290,7 @@ test_onesided(void **state)
 	}
 	for (i = 0; i < mock.nb_ops; i++)
 		n += mock.ops[i]->type == LEAT_OP_WRITE;
-	/* What 16 peers' segments leave of 1024. */
+	/* 1024 less the segments of 16 peers. */
 	assert_int_equal(n, 1024 - TP_PEERS * OWN - SHARED);
 	alive(5);
 }

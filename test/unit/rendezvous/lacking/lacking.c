@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* A libpmix.so.2 that lacks most of what is used of it. */
+/* A libpmix.so.2 that lacks most of the functions that leat uses. */
 
 #define EXPORT __attribute__((visibility("default")))
 
