@@ -89,7 +89,7 @@ scope_by_deadline(void)
 	return ended == 1 ? result : -1;
 }
 
-/* What is between the begin and a return is not seen by this one, but the branches have ended. */
+/* A return from inside the block: the branches have ended when the function returns. */
 static int
 leaves_by_return(int *ended)
 {
@@ -161,7 +161,7 @@ out:
 	return ended;
 }
 
-/* Nothing was started. */
+/* No branch was started. */
 static int
 scope_by_break_without_branches(void)
 {
@@ -172,7 +172,7 @@ scope_by_break_without_branches(void)
 	return result;
 }
 
-/* Waited for in the block, twice; the third round is left to its end. */
+/* Waited for in the block, twice; the third round is waited for at its end. */
 static int
 scope_waits_by_itself(void)
 {
@@ -256,7 +256,7 @@ out:
 	return 9;
 }
 
-/* Evaluated once. */
+/* The argument is evaluated once. */
 static int
 limit_once(void)
 {

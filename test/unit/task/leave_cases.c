@@ -95,7 +95,7 @@ out:
 	return 9;
 }
 
-/* leat_scope_break() returns, too. The caller is no branch; so it cancels nothing. */
+/* leat_scope_break() returns, too. The caller is not a branch, so it cancels nothing. */
 static int
 by_scope_break(void)
 {
@@ -106,7 +106,7 @@ by_scope_break(void)
 	return -1;
 }
 
-/* Evaluated once, the limit as well. */
+/* The arguments are evaluated once, the limit too. */
 static int
 once(void)
 {
@@ -125,7 +125,7 @@ mask_by_value(void)
 {
 	const char *word;
 
-	/* Of any type, none included. */
+	/* The expression may have any type, also void. */
 	word = leat_task_masked("masked");
 	leat_task_masked((void)leat_task_sleep(0));
 	return word[0];
@@ -141,7 +141,7 @@ mask_by_return(void)
 	return -1;
 }
 
-/* The mask keeps the deadline off, and the limit within it works. */
+/* The mask keeps the outer deadline off, and the limit inside of it works. */
 static int
 mask_around_limit(void)
 {
@@ -177,7 +177,7 @@ mask_by_break(void)
 }
 
 #ifdef __cplusplus
-/* The library is not left by it: the expression is. */
+/* The exception leaves the expression; it does not pass through the library. */
 static int
 throws(void)
 {

@@ -3,7 +3,7 @@
 #ifndef LOG_TEST_H
 #define LOG_TEST_H
 
-/* What was logged between log_begin() and log_end(); `logged` until log_free(). */
+/* Catch log lines between log_begin() and log_end(); `logged` is valid until log_free(). */
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -11,7 +11,7 @@
 
 #include "task_test.h"
 
-/* An operation that ends when the test says so, and counts what is asked of it. */
+/* An operation that the test completes, and that counts its posts and cancels. */
 struct hand {
 	struct leat_resource_op op;
 	enum leat_cancel answer;
@@ -41,12 +41,12 @@ static const struct leat_resource hand = { .name = "hand", hand_post, hand_cance
 struct worker {
 	struct hand h;
 	const struct leat_resource *res;
-	unsigned int rounds; /* operations, 0: none */
+	unsigned int rounds; /* number of operations; 0: none */
 	int results[3];
 	int ret;
 	struct leat_scope *scope;
 	struct leat_task *task;
-	bool cancelled; /* at its end */
+	bool cancelled; /* whether it was cancelled at its end */
 	bool ended;
 };
 
@@ -71,11 +71,11 @@ worker_start(struct leat_scope *s, struct worker *w, unsigned int rounds)
 	assert_int_equal(leat_scope_branch(s, "worker", worker_main, w, &w->ret), 0);
 }
 
-/* A branch that lets all others come to their waits, then cancels. */
+/* A branch that lets all others begin to wait, then cancels. */
 struct canceller {
 	int result;
 	bool cancelled;
-	bool others_ended; /* right after the call */
+	bool others_ended; /* whether the others had ended when the call returned */
 	struct worker *other;
 };
 
@@ -98,12 +98,12 @@ canceller_start(struct leat_scope *s, struct canceller *c, struct worker *other)
 	assert_int_equal(leat_scope_branch(s, "canceller", canceller_main, c, NULL), 0);
 }
 
-/* A branch that waits for two of its own: a worker, and maybe one that cancels it. */
+/* A branch that waits for branches of its own: a worker, and maybe a canceller. */
 struct nest {
 	struct worker w;
 	struct canceller c;
 	struct leat_scope s;
-	int result; /* of leat_scope_wait() */
+	int result; /* result of leat_scope_wait() */
 	bool cancelled;
 };
 

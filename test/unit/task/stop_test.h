@@ -6,7 +6,7 @@
 /*
  * Tasks that sleep and reactors that stop.
  *
- * The clock moves 10 us in each turn, and the deadlines here are far away: a stop that ends by
+ * The clock advances 10 us in each turn, and the deadlines here are far away: a stop that returns
  * -ESHUTDOWN did not wait for its deadline.
  */
 
@@ -34,7 +34,10 @@ sleep_forever(void *arg)
 	return ret;
 }
 
-/* Stops the reactor; nothing holds it up. @return turns it took */
+/*
+ * Stop the reactor; nothing may hold it up.
+ * @return turns that it took
+ */
 static inline unsigned int
 stop_quietly(struct task_test *t)
 {
@@ -51,7 +54,7 @@ stop_quietly(struct task_test *t)
 	return turns;
 }
 
-/* Stops the reactor, which does not come to rest. */
+/* Stop the reactor, which does not come to rest. */
 static inline void
 stop_at_deadline(struct task_test *t, uint64_t deadline_us, const char *why)
 {
@@ -61,7 +64,7 @@ stop_at_deadline(struct task_test *t, uint64_t deadline_us, const char *why)
 		fail_msg("%s", leat_err_msg());
 }
 
-/* Has to be waited for: not before two deadlines have passed. */
+/* A task that goes on, masked, until two deadlines have passed. */
 static inline int
 stubborn(void *arg)
 {

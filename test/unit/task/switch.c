@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The context switch alone, without DPDK: so that the one of another processor can be cross-compiled
- * and run by an emulator. Says what is wrong and returns 1.
+ * The context switch alone, without DPDK, so that the one of another processor can be
+ * cross-compiled and run under an emulator. Prints what is wrong and returns 1.
  */
 
 #include <fenv.h>
@@ -27,11 +27,11 @@
 
 struct co {
 	char stack[STACK] __attribute__((aligned(64)));
-	void *here;  /* the context that switched to it */
-	void *there; /* its own */
+	void *here;  /* the context that switched to this one */
+	void *there; /* this context */
 	unsigned int number;
 	unsigned int rounds;
-	int mode; /* rounding */
+	int mode; /* rounding mode */
 };
 
 static struct co co[3];
@@ -48,7 +48,10 @@ suspend(struct co *c)
 	task_switch(&c->there, c->here);
 }
 
-/* In registers_*.S: switches with the callee-saved registers filled. @return 6 v, if they are still */
+/*
+ * In registers_*.S: switch with the callee-saved registers filled.
+ * @return 6 v, if they are unchanged
+ */
 uint64_t with_registers(void **save, void *resume, uint64_t v);
 
 static void *
@@ -95,7 +98,7 @@ rounding(void *arg)
 	CHECK(fegetround() == c->mode);
 	CHECK((one / three < -(minus / three)) == (c->mode == FE_DOWNWARD));
 	suspend(c);
-	/* It ends with its own: the next one has its own again. */
+	/* The context ends with its own rounding; the one it switches to has its own again. */
 	return c->here;
 }
 
@@ -107,7 +110,7 @@ test_rounding(const struct task_frame *control)
 
 	for (i = 0; i < 3; i++)
 		co[i].mode = modes[i];
-	/* Whatever the rounding here, they begin with what they are given. */
+	/* Whatever the rounding here, contexts begin with the one that they are given. */
 	CHECK(fesetround(FE_UPWARD) == 0);
 	for (i = 0; i < 3; i++) {
 		task_begin(&co[i].here, co[i].stack + STACK, rounding, &co[i], control);
@@ -121,7 +124,7 @@ test_rounding(const struct task_frame *control)
 		}
 }
 
-/* What an unwinder sees on the stack of a suspended context. */
+/* The frames that an unwinder finds on the stack of a suspended context. */
 static struct {
 	uintptr_t ip[32];
 	unsigned int n;
@@ -144,7 +147,7 @@ unwind(void *arg)
 	_Unwind_Backtrace(on_frame, NULL);
 }
 
-static uintptr_t inner_ip, outer_ip; /* where these go on */
+static uintptr_t inner_ip, outer_ip; /* where these functions resume */
 
 static __attribute__((noinline)) void
 inner(struct co *c)
@@ -192,9 +195,9 @@ test_unwind(const struct task_frame *control)
 	task_call_on(c->there, unwind, &trace);
 	CHECK(seen(inner_ip));
 	CHECK(seen(outer_ip));
-	/* It ends where the context began. */
+	/* The trace ends where the context began. */
 	CHECK(trace.n < 16);
-	/* And the context is as it was. */
+	/* The context is unchanged. */
 	resume(c);
 }
 

@@ -4,8 +4,8 @@
 #define TASK_TEST_H
 
 /*
- * A reactor with tasks, turned by the test, under a clock that stands still unless the test moves
- * it.
+ * A reactor with tasks, turned by the test, under a clock that stands still unless the test
+ * advances it.
  */
 
 #include <errno.h>
@@ -46,7 +46,10 @@ task_test_spawn(struct task_test *t, const char *name, leat_task_fn fn, void *ar
 	return task;
 }
 
-/* Turns until the task has ended, 1 us each; what it returned. */
+/*
+ * Turn until the task has ended, 1 us each.
+ * @return the task's result
+ */
 static inline int
 task_test_join(struct task_test *t, struct leat_task *task)
 {
@@ -61,7 +64,7 @@ task_test_join(struct task_test *t, struct leat_task *task)
 	return ret;
 }
 
-/* Yields. It is told afterwards whether the task is cancelled; the cancel may come meanwhile. */
+/* Yield. The result says whether the task is cancelled, also if the cancel came meanwhile. */
 static inline void
 task_test_yield(void)
 {
@@ -70,7 +73,7 @@ task_test_yield(void)
 	assert_int_equal(ret, leat_task_cancelled() ? -ECANCELED : 0);
 }
 
-/* Appends a text to one in a buffer of that size. */
+/* Append a text to the one in a buffer of that size. */
 static inline void
 task_test_append(char *text, size_t size, const char *more)
 {
@@ -80,7 +83,10 @@ task_test_append(char *text, size_t size, const char *more)
 	memcpy(text + len, more, strlen(more) + 1);
 }
 
-/* Runs fn as a task of a reactor of its own; what it returned. */
+/*
+ * Run fn as a task of a reactor of its own.
+ * @return its result
+ */
 static inline int
 task_test_run(leat_task_fn fn, void *arg)
 {

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""gdb shows the tasks of a program and the backtrace of a suspended one: test_gdb.py GDB SCRIPT PROGRAM"""
+"""gdb shows the tasks of a program and the backtrace of a suspended one.
+
+test_gdb.py GDB SCRIPT PROGRAM"""
 
 import os
 import re
@@ -8,12 +10,12 @@ import subprocess
 import sys
 import tempfile
 
-# As automake has it.
+# The exit code of skipped tests, as with automake.
 SKIPPED = 77
 
 
 def without_debug_information(gdb, script, program):
-    """The library's is stripped, the program's is not; and no library at all."""
+    """The library is stripped, the program is not; then without the library."""
     with tempfile.TemporaryDirectory() as scratch:
         library = re.search(r"libleat\.so\S* => (\S+)", subprocess.run(
             ["ldd", program], stdout=subprocess.PIPE, text=True, check=True).stdout).group(1)
@@ -52,15 +54,15 @@ def main():
         return SKIPPED
     for pattern in (
             r"^reactor0 1 WAITING the_task in sleep\nreactor0 2 WAITING sleepy in sleep$",
-            # From where it is suspended to the task's function, in this order.
+            # From the place of suspension to the task's function, in this order.
             r"^#0 .* at .*/lib/task/sched\.c:\d+(\n#.*)*\n#\d+ .* in "
             r"leat_task_sleep(_until)?\b.*(\n#.*)*\n"
             r"#\d+ .* in waits_in_here\b.*(\n#.*)*\n#\d+ .* in the_task\b.*(\n#.*)*\n"
             r"#\d+ .* in task_main\b.*\n#\d+ .* in task_begin\b",
-            # The program's own backtrace is what it was.
+            # The program's own backtrace is unchanged.
             r"^#0 .*stop_here \(ret=.*\n#1 .* main \(",
             r"^no task 99; see leat tasks$",
-            # And it goes on as if nothing had been.
+            # The program goes on undisturbed.
             r"^2$",
             r"exited normally"):
         if not re.search(pattern, out, re.M):

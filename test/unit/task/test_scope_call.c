@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Completion against cancel where they really meet: a call to a reactor on another thread, and a
- * branch that cancels it after some turns or none. Exactly one wins: either the function was called
- * and the wait says 0, or it was not and never will be, and the wait says -ECANCELED.
+ * Real races of completion and cancel: a call to a reactor on another thread, and a branch that
+ * cancels it after some turns or none. Exactly one wins: either the function was called and the
+ * wait returns 0, or it was not and never will be, and the wait returns -ECANCELED.
  */
 
 #include <pthread.h>
@@ -12,7 +12,7 @@
 
 #include "scope_test.h"
 
-/* The thread sanitizer takes its time for each task. */
+/* Tasks are slow under the thread sanitizer. */
 #ifdef __SANITIZE_THREAD__
 #define ROUNDS 300
 #else
@@ -23,7 +23,7 @@
 
 struct call_race {
 	struct leat_reactor *to;
-	unsigned int delay; /* turns; PATIENT: until one was called */
+	unsigned int delay; /* turns; PATIENT: until one function was called */
 	unsigned int begun;
 	int called[CALLERS]; /* written by the other thread */
 	int got[CALLERS];
@@ -61,7 +61,7 @@ delayed_cancel(void *arg)
 	unsigned int i;
 
 	for (i = 0; i < race->delay; i++) {
-		/* However slow the other thread is, it comes first now and then. */
+		/* However slow the other thread is, its call comes first now and then. */
 		if (race->delay == PATIENT && __atomic_load_n(&race->begun, __ATOMIC_RELAXED) == 0)
 			i = 0;
 		task_test_yield();
@@ -92,7 +92,7 @@ call_races(void *arg)
 		}
 		assert_int_equal(leat_scope_branch(&s, "cancel", delayed_cancel, &race, NULL), 0);
 		assert_int_equal(leat_scope_wait(&s), 0);
-		/* The scope has ended, so nobody on the other side touches any of it now. */
+		/* The scope has ended, so the other thread does not touch its state now. */
 		for (j = 0; j < CALLERS; j++) {
 			assert_int_equal(race.got[j], race.called[j] ? 0 : -ECANCELED);
 			assert_in_range(race.called[j], 0, 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Scopes in the situations that programs have, and what they return. */
+/* Scopes in the situations of real programs, and their results. */
 
 #include "scope_test.h"
 
@@ -26,7 +26,7 @@ cancel_one(void *arg)
 	return 0;
 }
 
-/* ---- two unrelated ---- */
+/* ---- cancel two unrelated scopes ---- */
 
 static int
 cancel_one_of_two_scopes(void *arg)
@@ -39,7 +39,7 @@ cancel_one_of_two_scopes(void *arg)
 	leat_scope_init(&s);
 	for (i = 0; i < 2; i++)
 		nest_start(&s, &n[i]);
-	/* Both cancel, each its own; nobody is cancelled by the other one. */
+	/* Each of both cancels its own scope; neither is cancelled by the other. */
 	assert_int_equal(leat_scope_wait(&s), 0);
 	for (i = 0; i < 2; i++) {
 		assert_int_equal(n[i].c.result, 0);
@@ -50,7 +50,7 @@ cancel_one_of_two_scopes(void *arg)
 	return 0;
 }
 
-/* ---- two on one object ---- */
+/* ---- two waits on one object ---- */
 
 static int
 wait_event(void *arg)
@@ -96,8 +96,10 @@ cancel_two_on_one_object(void *arg)
 	int before, after;
 
 	(void)arg;
-	/* Those of the scope are cancelled, out of the middle of the event's list; the others are
-	 * served. */
+	/*
+	 * The scope's waiters are cancelled, in the middle of the event's list; the others are
+	 * served.
+	 */
 	leat_scope_init(&s);
 	assert_int_equal(leat_scope_branch(&s, "before", wait_event, &sh.ev, &before), 0);
 	assert_int_equal(leat_scope_branch(&s, "scope", shared_scope, &sh, NULL), 0);
@@ -130,7 +132,7 @@ cancel_64_at_once(void *arg)
 	for (i = 0; i < CROWD; i++) {
 		ok += c[i].result == 0;
 		exist += c[i].result == -EEXIST;
-		/* All have the signal but the one that sent it. */
+		/* All have the signal except the branch that sent it. */
 		assert_int_equal(c[i].cancelled, c[i].result != 0);
 	}
 	assert_int_equal(ok, 1);
@@ -229,7 +231,7 @@ results_and_first_failure(void *arg)
 	leat_scope_init(&s);
 	assert_int_equal(leat_scope_failure(&s, &name), 0);
 	assert_string_equal(name, "");
-	/* The first in time, not in order. */
+	/* The result of the first to end in time, not in order. */
 	for (i = 0; i < 5; i++)
 		assert_int_equal(leat_scope_branch(&s,
 						   i == 2   ? "late"
@@ -284,7 +286,7 @@ no_function(void *arg)
 	leat_scope_init(&s);
 	worker_start(&s, &w, 1);
 	assert_int_equal(leat_scope_branch(&s, "none", NULL, NULL, NULL), -EINVAL);
-	/* What had not begun never does. */
+	/* Branches that had not begun never do. */
 	assert_int_equal(leat_scope_wait(&s), -EINVAL);
 	assert_false(w.ended);
 	assert_int_equal(w.ret, -ECANCELED);
@@ -305,7 +307,7 @@ no_room(void *arg)
 	for (i = 0; i < 3; i++)
 		worker_start(&s, &w[i], 1);
 	assert_int_equal(leat_scope_branch(&s, "much", worker_main, &w[3], &w[3].ret), -ENOMEM);
-	/* Nor for any other: the scope is not going to be whole. */
+	/* Nor for any further branch: the scope can't be complete any more. */
 	assert_int_equal(leat_scope_branch(&s, "more", worker_main, &w[3], NULL), -ENOMEM);
 	assert_int_equal(leat_scope_wait(&s), -ENOMEM);
 	for (i = 0; i < 3; i++)
@@ -346,7 +348,7 @@ only_the_parent_waits(void *arg)
 	return leat_scope_wait(&s);
 }
 
-/* The parent is awake, but has not run yet: nobody would wait for one more. */
+/* The parent is awake, but has not run yet: it would not wait for a further branch. */
 static int
 branch_after_the_end(void *arg)
 {
@@ -407,7 +409,7 @@ slow_branches(struct leat_scope *s, int *ret)
 	return leat_scope_wait(s);
 }
 
-/* Hands on what its branch returned. */
+/* Return the result of its branch. */
 static int
 slow_branch(void)
 {
@@ -432,7 +434,7 @@ within(void *arg)
 	assert_true(test_clock >= begin + 100 * US && test_clock < begin + 110 * US);
 	assert_int_equal(leat_task_within(1000, leat_task_sleep(10)), 0);
 	assert_int_equal(leat_task_within(0, leat_task_sleep(10)), -ETIMEDOUT);
-	/* The earliest counts. */
+	/* The earliest deadline counts. */
 	assert_int_equal(leat_task_within(10, leat_task_within(1000, leat_task_event_wait(&ev))),
 			 -ETIMEDOUT);
 	assert_int_equal(leat_task_within(1000, leat_task_within(10, leat_task_event_wait(&ev))),
@@ -441,10 +443,10 @@ within(void *arg)
 	assert_int_equal(leat_task_within(10, slow_branches(&s, &ret)), -ETIMEDOUT);
 	assert_int_equal(ret, -ECANCELED);
 	assert_int_equal(leat_task_within(10, slow_branch()), -ETIMEDOUT);
-	/* Nothing of it is left. */
+	/* Nothing of the limit is left. */
 	assert_int_equal(leat_task_sleep(1), 0);
 	assert_int_equal(leat_task_deadline(), LEAT_TASK_NO_DEADLINE);
-	/* A mask keeps it off, so that there is time to clean up. */
+	/* A mask keeps the deadline off, so that there is time to clean up. */
 	leat_task_deadline_set(leat_now());
 	assert_int_equal(leat_task_sleep(1), -ETIMEDOUT);
 	leat_task_mask(&mask);
@@ -456,7 +458,7 @@ within(void *arg)
 	return 0;
 }
 
-/* ---- the stop of a reactor cancels what is there, whatever it waits for ---- */
+/* ---- the stop of a reactor cancels all tasks, whatever they wait for ---- */
 
 static int
 until_stopped(void *arg)

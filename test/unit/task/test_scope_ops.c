@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The rules of cancel (doc/guide/cancel.md), one test each: 7 to 11, what the signal does to
+ * The rules of cancel (doc/guide/cancel.md), one test each: 7 to 11, how the signal affects
  * operations. And the interface of resources.
  */
 
@@ -32,9 +32,9 @@ rule_7(void *arg)
 	task_test_yield();
 	assert_int_equal(detached, -EINVAL);
 	assert_int_equal(w.h.posts, 1);
-	/* A task that is no branch is none either. */
+	/* A task that is not a branch can't cancel siblings, either. */
 	assert_int_equal(leat_scope_cancel_siblings(), -EINVAL);
-	/* Nobody was cancelled by either. */
+	/* Neither call cancelled any branch. */
 	assert_int_equal(w.h.cancels, 0);
 	assert_int_equal(leat_resource_end(&w.h.op, 0), 0);
 	assert_int_equal(leat_scope_wait(&s), 0);
@@ -51,7 +51,7 @@ rule_8_cancel(void *arg)
 	unsigned int i;
 
 	task_test_yield();
-	/* What its cancel said is what comes, whatever the completion brings. */
+	/* The result that its cancel promised comes, whatever the completion brings. */
 	assert_int_equal(leat_scope_cancel_siblings(), 0);
 	for (i = 0; i < 4; i++) {
 		bool freed = w[i].h.answer == LEAT_CANCEL_FREED;
@@ -148,7 +148,7 @@ rule_10_cancel(void *arg)
 	assert_int_equal(leat_scope_cancel_siblings(), 0);
 	task_test_yield();
 	task_test_yield();
-	/* Its branch ends when it does. */
+	/* The branch ends when its operation does. */
 	assert_false(w->ended);
 	return leat_resource_end(&w->h.op, 5);
 }
@@ -166,7 +166,7 @@ rule_10(void *arg)
 	assert_int_equal(leat_scope_branch(&s, "cancel", rule_10_cancel, &w, NULL), 0);
 	assert_int_equal(leat_scope_wait(&s), 0);
 	assert_int_equal(w.results[0], 5);
-	/* Its next post is refused. */
+	/* The branch's next post is refused. */
 	assert_int_equal(w.results[1], -ECANCELED);
 	assert_int_equal(w.h.posts, 1);
 	return 0;
@@ -210,7 +210,7 @@ test_rule_11_buffers_until_the_end(void **state)
 	task = task_test_spawn(&t, "main", rule_11_main, &ended);
 	test_turns(t.r, 100);
 	assert_int_equal(rule_11_hand.cancels, 1);
-	/* Promised, but the other side still writes to its buffer. */
+	/* The end is promised, but the other side still writes to the buffer. */
 	assert_false(ended);
 	assert_int_equal(leat_task_state(task), LEAT_TASK_WAITING);
 	assert_int_equal(leat_resource_end(&rule_11_hand.op, 0), 0);
@@ -251,7 +251,7 @@ test_resource_is_described(void **state)
 	test_turns(t.r, 1);
 	leat_task_info_get(task, &info);
 	assert_string_equal(info.waits, "stone");
-	/* Nobody can end it but who does the work. */
+	/* Only the other side can end it. */
 	assert_int_equal(leat_resource_cancel(&w.h.op), 0);
 	assert_int_equal(leat_resource_cancel(&w.h.op), -EALREADY);
 	assert_int_equal(leat_resource_end(&w.h.op, 7), 0);
@@ -259,7 +259,7 @@ test_resource_is_described(void **state)
 	task_test_end(&t);
 }
 
-/* Asked by the program, not by the cancel of its task. */
+/* The cancel comes from the program, not from a cancel of the task. */
 static void
 test_resource_cancel(void **state)
 {
@@ -291,7 +291,7 @@ test_resource_cancel(void **state)
 	task_test_end(&t);
 }
 
-/* It ends inside of its post, or its post fails: nothing waits. */
+/* The operation ends inside of its post, or its post fails: the task does not wait. */
 static int
 post_ends(struct leat_resource_op *op)
 {

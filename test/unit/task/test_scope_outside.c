@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Cancel that comes from outside: leat_scope_cancel() and leat_task_cancel(). */
+/* Cancels from outside: leat_scope_cancel() and leat_task_cancel(). */
 
 #include <pthread.h>
 
@@ -12,7 +12,7 @@
 
 enum from { PARENT, SIBLING_TASK, POLLER, TIMER, MESSAGE, BRANCH, GRANDCHILD, FROMS };
 
-/* Cancels a scope or, where that is NULL, a task. */
+/* Cancels a scope or, if that is NULL, a task. */
 struct outsider {
 	struct leat_scope *s;
 	struct leat_task *task;
@@ -32,7 +32,7 @@ act(void *arg)
 static int
 act_in_task(void *arg)
 {
-	/* The others come to their waits. */
+	/* The others begin to wait. */
 	assert_int_equal(leat_task_yield(), 0);
 	assert_int_equal(leat_task_yield(), 0);
 	act(arg);
@@ -46,7 +46,7 @@ act_below(void *arg)
 
 	leat_scope_init(&s);
 	assert_int_equal(leat_scope_branch(&s, "below", act_in_task, arg, NULL), 0);
-	/* The parent of the caller is cancelled by it. */
+	/* The caller cancelled its own parent, which is told. */
 	assert_int_equal(leat_scope_wait(&s), -ECANCELED);
 	assert_true(leat_task_cancelled());
 	return -ECANCELED;
@@ -100,7 +100,7 @@ outsider_start(struct outsider *o, enum from from, struct leat_scope *s)
 		break;
 	case PARENT:
 	case FROMS:
-		/* They wait for something when it comes. */
+		/* The branches are waiting when the cancel comes. */
 		assert_int_equal(leat_task_sleep(5), 0);
 		act(o);
 		break;
@@ -134,7 +134,7 @@ scope_from_anywhere(void *arg)
 		assert_int_equal(n.w.h.cancels, 1);
 		assert_int_equal(n.result, -ECANCELED);
 		assert_true(n.cancelled);
-		/* The task that waits is not cancelled, and the scope starts clean. */
+		/* The task that waits is not cancelled, and the scope can be used again. */
 		assert_false(leat_task_cancelled());
 		assert_int_equal(leat_scope_cancel(&s), -ESRCH);
 		worker_start(&s, &w[0], 0);
@@ -164,7 +164,7 @@ scope_moments(void *arg)
 
 	(void)arg;
 	assert_int_equal(leat_scope_cancel(NULL), -EINVAL);
-	/* Before its first branch: they are born cancelled. */
+	/* Before the first branch: branches are born cancelled. */
 	leat_scope_init(&s);
 	assert_int_equal(leat_scope_cancel(&s), 0);
 	assert_int_equal(leat_scope_cancel(&s), -EEXIST);
@@ -172,18 +172,18 @@ scope_moments(void *arg)
 	assert_int_equal(leat_scope_wait(&s), -ECANCELED);
 	assert_int_equal(w[0].h.posts, 0);
 	assert_true(w[0].cancelled);
-	/* Without any. */
+	/* Without any branch. */
 	leat_scope_init(&s);
 	assert_int_equal(leat_scope_cancel(&s), 0);
 	assert_int_equal(leat_scope_wait(&s), -ECANCELED);
-	/* Not begun, and one that comes later. */
+	/* A branch that has not begun, and one that is added later. */
 	worker_start(&s, &w[0], 1);
 	assert_int_equal(leat_scope_cancel(&s), 0);
 	worker_start(&s, &w[1], 1);
 	assert_int_equal(leat_scope_wait(&s), -ECANCELED);
 	assert_int_equal(w[0].h.posts + w[1].h.posts, 0);
 	assert_true(w[0].cancelled && w[1].cancelled);
-	/* All have ended, the task does not wait yet: what was delivered counts. */
+	/* All branches have ended, the task does not wait yet: the delivered signal counts. */
 	assert_int_equal(leat_scope_branch(&s, "quick", returns_at_once, NULL, NULL), 0);
 	assert_int_equal(leat_task_yield(), 0);
 	assert_int_equal(leat_scope_cancel(&s), 0);
@@ -214,7 +214,7 @@ scope_too_late(void *arg)
 	assert_int_equal(leat_scope_branch(&s, "quick", returns_at_once, NULL, NULL), 0);
 	assert_int_equal(leat_task_start("late", late_cancel, &o), 0);
 	assert_int_equal(leat_scope_wait(&s), 0);
-	/* It ran after the branch, before this task. */
+	/* This ran after the branch, and before this task. */
 	assert_int_equal(o.result, -ESRCH);
 	return 0;
 }
@@ -253,7 +253,7 @@ cancel_after_a_branch(void *arg)
 	worker_start(&c.s, &w, 1);
 	assert_int_equal(leat_scope_branch(&c.s, "first", cancels_and_sleeps, &c, NULL), 0);
 	outsider_start(&o, SIBLING_TASK, &c.s);
-	/* The first cancel tells the result. */
+	/* The first cancel determines the result. */
 	assert_int_equal(leat_scope_wait(&c.s), 0);
 	assert_int_equal(o.result, -EEXIST);
 	assert_int_equal(c.slept, -ECANCELED);
@@ -266,7 +266,7 @@ cancel_after_a_branch(void *arg)
 
 RULE(test_cancel_after_a_branch, cancel_after_a_branch)
 
-/* A mask of the task that waits is its own: the branches are cancelled. */
+/* A mask of the waiting task is for that task only: the branches are cancelled. */
 static int
 cancel_below_a_mask(void *arg)
 {
@@ -348,7 +348,7 @@ task_from_anywhere(void *arg)
 
 RULE(test_task_from_anywhere, task_from_anywhere)
 
-/* The calling task, one that has not begun, one that has ended, none. */
+/* The calling task, a task that has not begun, one that has ended, and NULL. */
 static int
 cancels_itself(void *arg)
 {
@@ -388,7 +388,10 @@ task_moments(void *arg)
 
 RULE(test_task_moments, task_moments)
 
-/* A join of it ends, and the joined task goes on; a branch on its own: its siblings go on. */
+/*
+ * Cancelled in a join, the task ends and the joined task goes on; a branch cancelled on its own:
+ * its siblings go on.
+ */
 static int
 joins(void *arg)
 {
@@ -449,12 +452,12 @@ references(void *arg)
 	ref = leat_task_ref_make(t);
 	assert_ptr_equal(leat_task_ref_get(&ref), t);
 	assert_int_equal(leat_task_yield(), 0);
-	/* Ended, and not joined: still there. */
+	/* The task has ended and is not joined: the reference is still valid. */
 	assert_ptr_equal(leat_task_ref_get(&ref), t);
 	assert_int_equal(leat_task_join(t, NULL), 0);
 	assert_null(leat_task_ref_get(&ref));
 	assert_int_equal(leat_task_cancel(leat_task_ref_get(&ref)), -EINVAL);
-	/* The next one has its place. */
+	/* The next task takes its block. */
 	assert_ptr_equal(leat_task_spawn(ts, "second", sleeps, (void *)10), t);
 	next = leat_task_ref_make(t);
 	assert_null(leat_task_ref_get(&ref));
@@ -512,7 +515,7 @@ wrong_thread(void *arg)
 
 RULE(test_wrong_thread, wrong_thread)
 
-/* A scope that no task made. */
+/* A scope outside of tasks. */
 static void
 test_no_task(void **state)
 {

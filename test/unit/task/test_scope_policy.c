@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Policies: which branch ends the others, which has won, and what the wait returns. */
+/* Policies: which branch ends the others, which one wins, and the result of the wait. */
 
 #include "scope_test.h"
 
@@ -8,11 +8,11 @@
 #define BRANCHES 4
 #define NONE (-ENOENT)
 
-/* A branch that sleeps, and returns what it is told to; it knows nothing of cancel. */
+/* A branch that sleeps, and returns a given result; it does not use cancel. */
 struct plan {
 	unsigned int us;
 	int ret;
-	int got; /* of its sleep */
+	int got; /* result of its sleep */
 };
 
 static int
@@ -37,9 +37,9 @@ is_stubborn(void *arg)
 struct policy_case {
 	const char *name;
 	enum leat_scope_policy policy;
-	struct plan plan[BRANCHES]; /* up to one without a time */
+	struct plan plan[BRANCHES]; /* ends at the first without a time */
 	unsigned int within;	    /* us; 0: no limit */
-	int ret;		    /* of leat_scope_wait() */
+	int ret;		    /* result that leat_scope_wait() must have */
 	int winner;
 	int failure;
 	int rets[BRANCHES];
@@ -178,7 +178,7 @@ check_case(struct leat_scope *s, const struct policy_case *c)
 	assert_false(leat_task_cancelled());
 }
 
-/* Each after each other, in the same scope. */
+/* Each case after each other one, in the same scope. */
 static int
 all_cases(void *arg)
 {
@@ -219,7 +219,7 @@ policy_stays(void *arg)
 		assert_int_equal(p[1].got, -ECANCELED);
 		assert_int_equal(leat_scope_failure(&s, NULL), 0);
 	}
-	/* What the last round ended with is still told. */
+	/* The result of the last round is still available. */
 	assert_int_equal(leat_scope_policy_set(&s, LEAT_SCOPE_BRANCHES), 0);
 	assert_int_equal(leat_scope_winner(&s, NULL, NULL), 1);
 	leat_scope_branch(&s, "short", sleeps_and_returns, &p[0], NULL);
@@ -230,7 +230,7 @@ policy_stays(void *arg)
 
 RULE(test_policy_stays, policy_stays)
 
-/* What a branch got in spite of the cancel counts: the first only. */
+/* A result that a branch got in spite of the cancel counts, if it is the first. */
 static int
 success_after_the_end(void *arg)
 {
@@ -252,7 +252,7 @@ success_after_the_end(void *arg)
 
 RULE(test_success_after_the_end, success_after_the_end)
 
-/* A branch may cancel its siblings under each policy; where branches decide, it wins by that. */
+/* A branch may cancel its siblings under each policy; where branches decide, that makes it win. */
 static int
 breaks(void *arg)
 {
@@ -296,7 +296,7 @@ break_under_policy(void *arg)
 
 RULE(test_break_under_policy, break_under_policy)
 
-/* A branch that is cancelled on its own has failed, where failures decide. */
+/* A branch that is cancelled on its own counts as failed, where failures decide. */
 static int
 one_is_singled_out(void *arg)
 {
@@ -331,7 +331,7 @@ one_is_singled_out(void *arg)
 
 RULE(test_one_is_singled_out, one_is_singled_out)
 
-/* The signal of a policy goes down the tree, and reaches each once. */
+/* The signal of a policy goes down the tree, and reaches each task once. */
 static int
 policy_descends(void *arg)
 {
@@ -355,7 +355,7 @@ policy_descends(void *arg)
 
 RULE(test_policy_descends, policy_descends)
 
-/* No room for a branch: what is there already counts more, and else the reason does. */
+/* No room for a branch: an earlier result takes precedence, else that reason is the result. */
 static int
 no_room(void *arg)
 {

@@ -2,26 +2,26 @@
 
 /*
  * Completion against cancel, a million times: a branch that waits in an operation, one that
- * cancels, one that completes the operation, begun in any order, each after some turns or none.
- * What must come of it is told by what was first, and by what the resource's cancel answered.
+ * cancels, and one that completes the operation, begun in any order, each after some turns or none.
+ * The expected outcome follows from what came first, and from the answer of the resource's cancel.
  */
 
 #include "scope_test.h"
 
-/* A task costs sanitizers a hundred times as much. */
+/* A task is much slower under sanitizers. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define ROUNDS 50000
 #else
 #define ROUNDS 1000000
 #endif
 #define OWN_RESULT 5
-/* Of each outcome there were at least so many, or the schedules are not what they should be. */
+/* Each outcome must occur at least so often, or the schedules are wrong. */
 #define ENOUGH (ROUNDS / 100)
 
 enum outcome {
-	REFUSED,   /* the cancel was there before the post */
-	COMPLETED, /* the completion was first */
-	TOO_LATE,  /* the cancel was, but could do nothing */
+	REFUSED,   /* the cancel came before the post */
+	COMPLETED, /* the completion came first */
+	TOO_LATE,  /* the cancel came first, but could do nothing */
 	FREED,
 	PROMISED,
 	ASKED_YES,
@@ -32,8 +32,8 @@ enum outcome {
 struct race {
 	struct leat_resource_op op;
 	enum leat_cancel answer;
-	unsigned int delay[3]; /* turns before each branch does its work */
-	int result;	       /* that the completion brings */
+	unsigned int delay[3]; /* turns before each branch acts */
+	int result;	       /* the result of the completion */
 	unsigned int posts, cancels, ends;
 	bool worker_ended;
 	int got;
@@ -55,7 +55,7 @@ race_cancel(struct leat_resource_op *op)
 {
 	struct race *r = container_of(op, struct race, op);
 
-	/* Nobody cancels what has ended. */
+	/* An operation that has ended is never cancelled. */
 	assert_int_equal(r->ends, 0);
 	r->cancels++;
 	/* The device decides. */
@@ -165,7 +165,7 @@ race_rounds(void *arg)
 			.delay = { dice >> 2 & 1, dice >> 3 & 3, dice >> 5 & 3 },
 			.result = OWN_RESULT,
 		};
-		/* One that has ended is as good as new. */
+		/* An operation that has ended can be used again. */
 		if (i == 0 || (dice >> 10 & 1) != 0)
 			leat_scope_init(&s);
 		for (j = 0; j < 3; j++)

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A scope that has ended is used again, without leat_scope_init(): whatever it ended with is gone.
+ * A scope that has ended is used again, without leat_scope_init(): nothing of its last round is
+ * left.
  */
 
 #include "scope_test.h"
 
 #define ROUNDS 5
 
-/* How a round ends before the one that has to be clean. */
+/* How the round ends before the one that must be clean. */
 enum ending {
 	BY_ITSELF,
-	BY_CANCEL,     /* of a branch */
-	BY_DEADLINE,   /* of the task that waits */
+	BY_CANCEL,     /* a branch cancelled */
+	BY_DEADLINE,   /* the deadline of the waiting task passed */
 	BY_FAILURE,    /* a branch returned an error */
 	BY_NO_ROOM,    /* a branch could not be started */
 	BY_MISUSE,     /* the same: no function */
-	BY_ROUND_LATE, /* nothing could be started: the deadline had passed */
+	BY_ROUND_LATE, /* no branch could be started: the deadline had passed */
 	ENDINGS,
 };
 
@@ -34,7 +35,7 @@ sleeps(void *arg)
 	return leat_task_sleep(1000000);
 }
 
-/* As many as there is room for, and more. */
+/* Add as many branches as there is room for, and more. */
 static void
 fill(struct leat_scope *s)
 {
@@ -104,7 +105,7 @@ clean_round(struct leat_scope *s)
 	assert_false(w.cancelled);
 	assert_int_equal(leat_scope_failure(s, &name), 0);
 	assert_string_equal(name, "");
-	/* Once more, with two that wait, and one that cancels. */
+	/* Once more, with two branches that wait, and one that cancels. */
 	worker_start(s, &w, 2);
 	nest_start(s, &n);
 	canceller_start(s, &c, &w);
@@ -113,7 +114,7 @@ clean_round(struct leat_scope *s)
 	assert_int_equal(w.h.posts, 1);
 	assert_int_equal(w.h.cancels, 1);
 	assert_int_equal(w.results[0], -ECANCELED);
-	/* Which branch was first in the inner scope is not said. */
+	/* It is not specified which branch of the inner scope was first. */
 	assert_true(n.c.result == 0 || n.c.result == -EEXIST);
 	/* Waited for again, without a branch. */
 	assert_int_equal(leat_scope_wait(s), 0);
@@ -149,7 +150,7 @@ test_reuse(void **state)
 	task_test_end(&t);
 }
 
-/* A round that is cancelled from outside: then the task's own flag speaks, unless it masks it. */
+/* A round that is cancelled from outside: then the task's own flag counts, unless it is masked. */
 static int
 reuse_when_cancelled(void *arg)
 {
@@ -189,7 +190,7 @@ cancelled_from_outside(void *arg)
 
 RULE(test_reuse_when_cancelled, cancelled_from_outside)
 
-/* By another task it is refused, at once. */
+/* Used by another task, it is refused at once. */
 static int
 use_of_another(void *arg)
 {
@@ -213,7 +214,7 @@ ended_scope_of_another(void *arg)
 
 RULE(test_ended_scope_of_another_task, ended_scope_of_another)
 
-/* A static scope whose task is gone, with all its tasks: nothing of them is looked at. */
+/* A static scope whose task has ended, with its struct leat_tasks: that memory is not touched. */
 static struct leat_scope static_scope;
 
 static int
@@ -232,7 +233,7 @@ test_scope_outlives_its_task(void **state)
 	(void)state;
 	assert_int_equal(task_test_run(make_static, NULL), 0);
 	task_test_begin(&t, NULL);
-	/* Another address than the first task had. */
+	/* At another address than the first task. */
 	(void)task_test_spawn(&t, "other", sleeps, NULL);
 	assert_int_equal(
 		task_test_join(&t, task_test_spawn(&t, "stray", use_of_another, &static_scope)), 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The rules of cancel (doc/guide/cancel.md), one test each: 1 to 6, who gets the signal. */
+/* The rules of cancel (doc/guide/cancel.md), one test each: 1 to 6, which tasks get the signal. */
 
 #include "scope_test.h"
 
@@ -41,13 +41,16 @@ rule_2(void *arg)
 	leat_scope_init(&s);
 	for (i = 0; i < MANY; i++)
 		worker_start(&s, &w[i], 3);
-	/* The second comes too late to send another one. */
+	/* The second cancel comes too late to send another signal. */
 	canceller_start(&s, &c[0], NULL);
 	canceller_start(&s, &c[1], NULL);
 	assert_int_equal(leat_scope_wait(&s), 0);
 	for (i = 0; i < MANY; i++) {
 		assert_true(w[i].cancelled);
-		/* Never twice: one operation was asked. Never lost: nothing was started after it. */
+		/*
+		 * Never twice: each operation was cancelled once. Never lost: no other one was
+		 * started.
+		 */
 		assert_int_equal(w[i].h.posts, 1);
 		assert_int_equal(w[i].h.cancels, 1);
 		assert_int_equal(w[i].results[0], -ECANCELED);
@@ -73,7 +76,7 @@ rule_3_masked(void *arg)
 
 	r->before = leat_task_cancelled();
 	leat_task_mask(&mask);
-	/* The cancel comes in here. It asks nothing of the operation, which ends by itself. */
+	/* The cancel comes during this. It does not cancel the operation, which ends by itself. */
 	r->masked_wait = leat_resource_run(&r->h.op, &hand);
 	r->after = leat_task_cancelled();
 	leat_task_mask(&inner);
@@ -112,7 +115,7 @@ rule_3(void *arg)
 	assert_true(r.after);
 	assert_int_equal(r.h.cancels, 0);
 	assert_int_equal(r.masked_wait, 7);
-	/* The event is set; it is refused all the same. */
+	/* The event is set; the wait is refused all the same. */
 	assert_int_equal(r.next_wait, -ECANCELED);
 	return 0;
 }
@@ -186,8 +189,10 @@ rule_5(void *arg)
 	struct nest n;
 
 	(void)arg;
-	/* The same scope, then an enclosing one: its signal is there before the nested canceller
-	 * comes to its call, in the same turn. */
+	/*
+	 * The same scope, then an enclosing one: its signal comes, in the same turn, before the
+	 * nested canceller makes its call.
+	 */
 	leat_scope_init(&s);
 	canceller_start(&s, &first, NULL);
 	canceller_start(&s, &second, NULL);
@@ -247,7 +252,7 @@ skipping_canceller(void *arg)
 	struct skipped *k = arg;
 
 	assert_int_equal(leat_task_event_wait(&k->stayer.cancelled_own), 0);
-	/* A child scope that was cancelled on its own is success. */
+	/* A child scope that was cancelled on its own is a success. */
 	assert_int_equal(leat_scope_cancel_siblings(), 0);
 	assert_int_equal(leat_resource_end(&k->stubborn.h.op, 3), 0);
 	return 0;
@@ -265,10 +270,10 @@ rule_5_child_skipped(void *arg)
 	assert_int_equal(leat_scope_branch(&s, "canceller", skipping_canceller, &k, NULL), 0);
 	assert_int_equal(leat_scope_wait(&s), 0);
 	assert_int_equal(k.stayer.cancel, 0);
-	/* Not a second time. */
+	/* Not cancelled a second time. */
 	assert_int_equal(k.stubborn.h.cancels, 1);
 	assert_int_equal(k.stubborn.ret, 3);
-	/* Its own cancel had spared it, so nobody had told it. */
+	/* Its own cancel spared the canceller, so that only this one reached it. */
 	assert_int_equal(k.stayer.wait, -ECANCELED);
 	assert_int_equal(k.stayer.h.cancels, 1);
 	assert_int_equal(k.result, 0);
@@ -301,7 +306,7 @@ deep_main(void *arg)
 	return d->results[level];
 }
 
-/* All others wait when it is its turn: it comes last. */
+/* All others wait when it is the canceller's turn: it runs last. */
 static int
 last_canceller(void *arg)
 {
@@ -354,7 +359,7 @@ rule_6_retry_loop(void *arg)
 		assert_int_equal(w.ret, -ECANCELED);
 		assert_int_equal(w.h.posts, 1);
 		assert_false(leat_task_cancelled());
-		/* The one after a cancelled one starts clean. */
+		/* The wait after a cancelled one starts clean. */
 		leat_scope_init(&s);
 		worker_start(&s, &w, 0);
 		assert_int_equal(leat_scope_wait(&s), 0);

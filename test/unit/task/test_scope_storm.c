@@ -9,9 +9,9 @@
  *                                        +-- scopes of random policies: their branches take steps
  *                                        `-- races, cancels of scopes and tasks
  *
- * Each signal is checked when it is sent: it reaches those tasks that a walk of this file finds,
- * and no others; the operation in which one waits is asked to end once, and nothing is started
- * later. Each round ends, with nothing left.
+ * Each signal is checked when it is sent: it reaches exactly those tasks that a walk of this file
+ * finds; the operation in which a task waits is cancelled once, and none is started later. Each
+ * round ends, with nothing left.
  *
  *     test_scope_storm [ROUNDS]
  */
@@ -30,7 +30,7 @@
 #include "scope_pvt.h"
 #include "scope_test.h"
 
-/* A task costs sanitizers a hundred times as much. */
+/* A task is much slower under sanitizers. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define ROUNDS 500
 #else
@@ -94,7 +94,7 @@ operation(void)
 	bool flagged = (self->cancel & TASK_CANCELLED) != 0;
 	int ret = task_may_wait("storm");
 
-	/* Refused if and only if the signal was there, and is looked at. */
+	/* Refused if and only if the signal was there, and is not masked. */
 	assert_int_equal(ret, flagged && !self->masked ? -ECANCELED : 0);
 	if (ret < 0)
 		return;
@@ -106,7 +106,10 @@ operation(void)
 	assert_true(o.cancels == 0 || (self->cancel & TASK_CANCELLED) != 0);
 }
 
-/* Seldom while the other thread is to send a cancel: however slow it is, it often comes first. */
+/*
+ * Complete some operations, and only few while the other thread is to send a cancel: however slow
+ * that thread is, its cancel then often comes first.
+ */
 static void
 complete_some(bool patient)
 {
@@ -117,11 +120,11 @@ complete_some(bool patient)
 			(void)task_wake(&under_way[i]->w, under_way[i]->promised ? -ECANCELED : 0);
 }
 
-/* ---- scopes that there are ---- */
+/* ---- open scopes ---- */
 
 struct open_scope {
-	struct leat_scope *s; /* NULL: none */
-	bool called_off;      /* by leat_scope_cancel() */
+	struct leat_scope *s; /* NULL: unused */
+	bool called_off;      /* cancelled by leat_scope_cancel() */
 };
 
 static struct open_scope scopes[TASKS];
@@ -134,7 +137,7 @@ alive(const struct leat_task *t)
 	return t->state != LEAT_TASK_FREE && t->state != LEAT_TASK_DONE;
 }
 
-/* ---- what a signal has to reach ---- */
+/* ---- tasks that a signal must reach ---- */
 
 static bool expected[TASKS];
 
@@ -161,7 +164,7 @@ expect_task(const struct leat_task *t)
 
 struct before {
 	bool flagged[TASKS];
-	bool asked[TASKS]; /* an operation that will be asked to end */
+	bool asked[TASKS]; /* tasks whose operation will be cancelled */
 	unsigned int cancels[TASKS];
 };
 
@@ -183,7 +186,7 @@ look(struct before *b)
 	}
 }
 
-/* Exactly those that were expected have the signal, which asked what they wait in to end. */
+/* Check that exactly the expected tasks have the signal, which cancelled their operations. */
 static void
 check(const struct before *b)
 {
@@ -244,7 +247,7 @@ cancel_task(struct leat_task *t, enum from from)
 	delivered[from] += ret == 0;
 }
 
-/* Any scope, or any task but the driver. */
+/* Cancel any scope, or any task but the driver. */
 static void
 cancel_any(enum from from)
 {
@@ -264,7 +267,7 @@ cancel_any(enum from from)
 	}
 }
 
-/* ---- what tasks do ---- */
+/* ---- the steps of tasks ---- */
 
 static int steps(void *arg);
 
@@ -275,7 +278,7 @@ turns(unsigned int n)
 		(void)leat_task_yield();
 }
 
-/* The children of a step are one level deeper; the level is all there is in an argument. */
+/* The children of a step are one level deeper; an argument holds only the level. */
 static void *
 deeper(const void *arg)
 {
@@ -412,11 +415,11 @@ steps(void *arg)
 
 struct sender {
 	struct leat_timer timer;
-	unsigned int turns; /* of the poller's, until it sends; 0: it is none */
+	unsigned int turns; /* turns until the poller sends; 0: it does not */
 	enum from from;
 };
 
-/* To the other thread, and back as a message; which may be late, and find another task. */
+/* To the other thread, and back as a message, which may be late and find another task. */
 struct letter {
 	struct leat_task_ref ref;
 	unsigned int spins;
@@ -424,15 +427,15 @@ struct letter {
 };
 
 static struct letter letters[LETTERS];
-static unsigned int written;	/* by the reactor's thread */
-static unsigned int read_up_to; /* by the other thread */
+static unsigned int written;	/* written by the reactor's thread */
+static unsigned int read_up_to; /* written by the other thread */
 static struct sender senders[SENDERS];
 static struct leat_reactor *reactor;
 static struct leat_ep *ep;
 static bool over;
-static bool letter_out;	  /* the other thread has one */
+static bool letter_out;	  /* the other thread has a letter */
 static bool patient;	  /* this round waits for it */
-static bool event_raised; /* it takes some turns; then another one may come */
+static bool event_raised; /* an event arrives after some turns; then another one may be raised */
 
 static void
 on_letter(void *arg)
@@ -446,7 +449,7 @@ on_letter(void *arg)
 		assert_int_equal(leat_task_id(t), l->ref.id);
 		cancel_task(t, THREAD);
 	}
-	/* And whatever there is at that moment. */
+	/* Cancel anything that exists at that moment. */
 	cancel_any(THREAD);
 	l->free = true;
 	letter_out = !letters[0].free || !letters[1].free;
@@ -621,7 +624,7 @@ test_storm(void **state)
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	for (i = 0; i < SENDERS; i++)
 		leat_timer_stop(&senders[i].timer);
-	/* What the other thread has sent. */
+	/* Run messages that the other thread has sent. */
 	test_turns(reactor, 10);
 	assert_int_equal(leat_task_join(task, NULL), 0);
 	assert_int_equal(leat_poller_remove(poller), 0);

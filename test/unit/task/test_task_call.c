@@ -62,7 +62,7 @@ test_call(void **state)
 	assert_int_equal(leat_task_state(task), LEAT_TASK_WAITING);
 	assert_int_equal(task_test_join(&t, task), 1);
 
-	/* To itself. */
+	/* A call to its own reactor. */
 	test_turns(c.to, 1);
 	assert_int_equal(leat_reactor_destroy(c.to), 0);
 	c.to = t.r;
@@ -71,7 +71,7 @@ test_call(void **state)
 	task_test_end(&t);
 }
 
-/* Cancelled before it has begun it does not begin, and does not wait for the other side. */
+/* Cancelled before it has begun, a call does not begin, and does not wait for the other side. */
 static void
 test_cancel(void **state)
 {
@@ -89,7 +89,7 @@ test_cancel(void **state)
 	test_turns(c.to, 1);
 	assert_int_equal(c.called, 0);
 
-	/* It was called: the cancel comes too late. */
+	/* The function was called: the cancel comes too late. */
 	task = task_test_spawn(&t, "call", call_once, &c);
 	test_turns(t.r, 1);
 	test_turns(c.to, 1);
@@ -105,7 +105,10 @@ nothing(void *arg)
 	(void)arg;
 }
 
-/* The caller's ring is full: the answer comes all the same. The other's is: the call is refused. */
+/*
+ * The caller's ring is full: the answer comes all the same. The callee's ring is full: the call is
+ * refused.
+ */
 static void
 test_full(void **state)
 {
@@ -141,7 +144,7 @@ call_within(void *arg)
 	return ret;
 }
 
-/* A reactor that is not run, or hangs: the deadline counts. */
+/* A reactor that does not run, or hangs: the deadline counts. */
 static void
 test_deadline(void **state)
 {
@@ -154,12 +157,12 @@ test_deadline(void **state)
 			 -ETIMEDOUT);
 	assert_int_equal(task_test_join(&t, task_test_spawn(&t, "call", call_within, &c)),
 			 -ETIMEDOUT);
-	/* The caller's tasks may be gone when the message is run. */
+	/* The caller's tasks may be destroyed when the message is run. */
 	task_test_end(&t);
 	test_turns(c.to, 1);
 	assert_int_equal(c.called, 0);
 
-	/* Or never is. */
+	/* Or the message never is run. */
 	task_test_begin(&t, NULL);
 	assert_int_equal(task_test_join(&t, task_test_spawn(&t, "call", call_within, &c)),
 			 -ETIMEDOUT);
@@ -168,7 +171,7 @@ test_deadline(void **state)
 	assert_int_equal(c.called, 0);
 }
 
-/* To one that has stopped, stops, is destroyed. */
+/* A call to a reactor that has stopped, stops, or is destroyed. */
 static void
 test_stopped(void **state)
 {
@@ -178,7 +181,7 @@ test_stopped(void **state)
 
 	(void)state;
 	task_test_begin(&t, NULL);
-	/* Accepted before it stops: called. */
+	/* Accepted before the stop: the function is called. */
 	task = task_test_spawn(&t, "call", call_once, &c);
 	test_turns(t.r, 1);
 	leat_reactor_stop(c.to, 0);
@@ -200,7 +203,10 @@ test_stopped(void **state)
 	task_test_end(&t);
 }
 
-/* A caller that reaches the deadline of its stop while the function runs: it ends when that has. */
+/*
+ * A caller that reaches the deadline of its stop while the function runs ends when the function
+ * has.
+ */
 static struct task_test slow_caller;
 
 static int
@@ -227,7 +233,7 @@ test_caller_stops_meanwhile(void **state)
 	test_turns(c.to, 1);
 	assert_int_equal(c.called, 1);
 	assert_int_equal(leat_tasks_destroy(t->ts), -EBUSY);
-	/* Its answer lies there; with the next run it ends. */
+	/* Its answer waits in the ring; with the next run the task ends. */
 	leat_task_detach(leat_task_spawn(t->ts, "end", call_once, &c));
 	leat_reactor_stop(t->r, LEAT_REACTOR_STOP_NO_DEADLINE);
 	assert_int_equal(leat_reactor_run(t->r), 0);
@@ -248,7 +254,7 @@ struct pair {
 struct pair_task {
 	struct pair *p;
 	unsigned int side;
-	bool masked; /* it calls when it was cancelled, too */
+	bool masked; /* also calls after it was cancelled */
 	bool rests;
 };
 
@@ -283,7 +289,7 @@ pair_caller(void *arg)
 	int ret = pair_calls(pt, UINT32_MAX);
 
 	assert_true(ret == -ESHUTDOWN || ret == -ECANCELED);
-	/* It says good-bye. */
+	/* A last call during the stop. */
 	if (pt->masked) {
 		ret = leat_task_masked(pair_calls(pt, 3));
 		assert_true(ret == -ESHUTDOWN || ret == 0);
@@ -372,7 +378,7 @@ call_often(void *arg)
 	return 0;
 }
 
-/* What one thread writes the other one reads; the sanitizer looks at the edges. */
+/* The other thread reads plain memory that this one wrote; the sanitizer checks the edges. */
 static void
 test_threads(void **state)
 {
@@ -400,7 +406,7 @@ test_threads(void **state)
 			test_turns(t.r, 1);
 		assert_int_equal(leat_task_join(task[i], NULL), 0);
 	}
-	/* Without a pause: the other one may be about to wake this one. */
+	/* At once: the other thread may be about to wake this reactor. */
 	task_test_end(&t);
 	leat_reactor_stop(c.to, LEAT_REACTOR_STOP_NO_DEADLINE);
 	assert_int_equal(pthread_join(thread, &failed), 0);

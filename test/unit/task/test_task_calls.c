@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The calls of one op over real devices: ring, and ring with faults. A device of faults refuses
- * posts and shuffles completions; another one has peers that stand still for longer than a limit.
+ * The calls of one op over real devices: ring, and ring with faults. One fault device refuses posts
+ * and shuffles completions; another one has peers that stall for longer than a limit.
  */
 
 #include <leat_fabric.h>
@@ -13,7 +13,7 @@
 #include "../reactor/reactor_test.h"
 
 #define MESSAGES 2000
-#define WORDS 8192 /* more than a device copies when a send is posted */
+#define WORDS 8192 /* larger than a message that a device copies when a send is posted */
 #define LIMIT_US 20000
 #define LONG_US 60000000
 
@@ -27,7 +27,7 @@ struct side {
 
 struct calls {
 	const char *dev;
-	bool stalls; /* its sends wait longer than a limit */
+	bool stalls; /* the peer stalls for longer than a limit */
 	struct side tx, rx;
 	unsigned int seen[MESSAGES];
 	unsigned int received;
@@ -50,7 +50,7 @@ on_event(void *arg, struct leat_ep *ep, const struct leat_event *ev)
 		fail_msg("%s", ev->text);
 		break;
 	case LEAT_EV_DISCONNECTED:
-		/* A limit that passes ends no connection, where the device can recall ops. */
+		/* A limit ends no connection if the device can recall ops. */
 		if (ev->status != 0 && ev->status != -ECONNABORTED)
 			fail_msg("%s", ev->text);
 		break;
@@ -67,7 +67,7 @@ sender(void *arg)
 
 	for (i = 0; i < MESSAGES; i++) {
 		c->tx.mem[0] = i;
-		/* The length tells the number, too. */
+		/* The length depends on the number, too. */
 		assert_int_equal(leat_task_send(c->tx.ep, c->tx.peer, c->tx.mem, 8 + i % 100,
 						c->tx.mr, LONG_US),
 				 0);
@@ -89,7 +89,7 @@ receiver(void *arg)
 	while (c->received < MESSAGES) {
 		from = LEAT_PEER_ANY;
 		ret = leat_task_recv(c->rx.ep, LEAT_PEER_ANY, buf, sizeof(buf), mr, &from, 1000);
-		/* There are more receivers than messages at the end. */
+		/* At the end there are more receivers than messages. */
 		if (ret == -ETIMEDOUT)
 			continue;
 		assert_true(ret >= 8);
@@ -103,7 +103,7 @@ receiver(void *arg)
 	return 0;
 }
 
-/* One sender, two receivers: each message once. */
+/* One sender, two receivers: each message arrives once. */
 static void
 stream(struct calls *c)
 {
@@ -144,7 +144,10 @@ one_sided(struct calls *c)
 			 -ERANGE);
 }
 
-/* The other side is silent: each call takes its time, and the buffer is the caller's then. */
+/*
+ * The other side is silent: each call takes its whole time limit, and the buffer is then the
+ * caller's.
+ */
 static void
 too_late(struct calls *c)
 {
@@ -169,7 +172,7 @@ too_late(struct calls *c)
 						0, LIMIT_US),
 				 -ETIMEDOUT);
 	}
-	/* What was recalled does not arrive afterwards. */
+	/* A recalled message does not arrive afterwards. */
 	assert_int_equal(leat_task_recv(c->rx.ep, LEAT_PEER_ANY, c->rx.mem, sizeof(c->rx.mem),
 					c->rx.mr, NULL, LIMIT_US),
 			 -ETIMEDOUT);
@@ -230,7 +233,7 @@ main_task(void *arg)
 static void
 side_open(struct side *s, struct leat_tasks *ts, const char *dev, const char *name)
 {
-	/* Few: the calls have to wait for room. */
+	/* A small depth: calls have to wait for room. */
 	struct leat_ep_conf conf = { .name = name,
 				     .ops = LEAT_OP_BIT(LEAT_OP_SEND) | LEAT_OP_BIT(LEAT_OP_RECV) |
 					    LEAT_OP_BIT(LEAT_OP_WRITE) | LEAT_OP_BIT(LEAT_OP_READ),

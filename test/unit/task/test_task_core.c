@@ -6,7 +6,7 @@
 
 #include "task_test.h"
 
-/* What tasks do, in the order in which they do it. */
+/* The steps of tasks, in the order in which they happen. */
 static char trace[256];
 
 static void
@@ -35,7 +35,7 @@ letters(void *arg)
 	return name[0];
 }
 
-/* One that yields runs once per turn, and they take turns in the order of their spawn. */
+/* A task that yields runs once per turn; tasks take turns in the order of their spawn. */
 static void
 test_yield(void **state)
 {
@@ -59,7 +59,7 @@ test_yield(void **state)
 	assert_string_equal(trace, "ababab");
 	assert_int_equal(leat_task_state(a), LEAT_TASK_DONE);
 	assert_int_equal(task_test_join(&t, b), 'b');
-	/* One that has ended, and that nobody joins, keeps nothing. */
+	/* A task that has ended, and is not joined, does not keep the reactor's tasks alive. */
 	task_test_end(&t);
 }
 
@@ -85,7 +85,7 @@ parent(void *arg)
 	return ret + 1;
 }
 
-/* Join gives what the task returned, whether it has ended before or not. */
+/* Join returns the task's result, whether the task has ended before or not. */
 static void
 test_join(void **state)
 {
@@ -152,7 +152,7 @@ join_it(void *arg)
 	return leat_task_join(arg, NULL);
 }
 
-/* Two may not wait for the same; nor may one be detached for which somebody waits. */
+/* Only one task may wait for a task; and a task for which another one waits may not be detached. */
 static void
 test_join_twice(void **state)
 {
@@ -263,17 +263,17 @@ late(void *arg)
 	(void)arg;
 	assert_true(leat_task_deadline() == LEAT_TASK_NO_DEADLINE);
 	assert_true(leat_task_deadline_set(test_clock + 100 * US) == LEAT_TASK_NO_DEADLINE);
-	/* Sooner than the deadline. */
+	/* Shorter than the deadline. */
 	assert_int_equal(leat_task_sleep(50), 0);
 	assert_int_equal(leat_task_sleep(1000), -ETIMEDOUT);
-	/* It has passed: nothing begins. */
+	/* The deadline has passed: no wait begins. */
 	c = leat_task_spawn(leat_tasks_self(), "nap", nap, &us);
 	assert_non_null(c);
 	assert_int_equal(leat_task_join(c, NULL), -ETIMEDOUT);
 	assert_int_equal(leat_task_sleep(0), -ETIMEDOUT);
 	leat_task_deadline_set(LEAT_TASK_NO_DEADLINE);
 	assert_int_equal(leat_task_join(c, NULL), 0);
-	/* A wait that has begun ends, and what it waited for can be waited for again. */
+	/* A wait that has begun ends, and its object can be waited for again. */
 	c = leat_task_spawn(leat_tasks_self(), "nap", nap, &us);
 	assert_non_null(c);
 	leat_task_deadline_set(test_clock + 100 * US);
@@ -289,7 +289,7 @@ test_deadline(void **state)
 	assert_int_equal(task_test_run(late, NULL), 0);
 }
 
-/* Outside of tasks nothing waits. */
+/* Outside of tasks no call waits. */
 static void
 test_outside(void **state)
 {
@@ -350,7 +350,7 @@ test_name(void **state)
 	assert_string_equal(leat_task_state_name(99), "?");
 }
 
-/* Rounding is a task's own; callee-saved registers are checked by all the other tests. */
+/* The rounding mode is a task's own; all the other tests check callee-saved registers. */
 static int
 rounding(void *arg)
 {
@@ -393,7 +393,7 @@ test_rounding(void **state)
 	task_test_end(&t);
 }
 
-/* A turn ends after 256 switches, however much they wake each other. */
+/* A turn ends after 256 switches, however often tasks wake each other. */
 static int
 spawner(void *arg)
 {
@@ -424,7 +424,7 @@ test_budget(void **state)
 	test_poller_add(t.r, &p, "p", 0);
 	s = task_test_spawn(&t, "spawner", spawner, &n);
 	assert_int_equal(task_test_join(&t, s), 0);
-	/* Two switches for each, 256 in a turn. */
+	/* Two switches for each call, 256 in a turn. */
 	assert_in_range(p.calls, 10, 11);
 	task_test_end(&t);
 }
@@ -444,7 +444,7 @@ on_line(void *arg, const char *line)
 	task_test_append(lines, sizeof(lines), "\n");
 }
 
-/* Where it goes on. */
+/* Where the nested function resumes. */
 static uintptr_t nested_ip;
 
 static int __attribute__((noinline)) nested_sleep(uint64_t us)
@@ -490,7 +490,7 @@ test_backtrace(void **state)
 	assert_in_range(n, 4, 12);
 	snprintf(ip, sizeof(ip), " 0x%" PRIxPTR " ", nested_ip);
 	assert_non_null(strstr(lines, ip));
-	/* It was not disturbed. */
+	/* The other task was not disturbed. */
 	assert_int_equal(task_test_join(&t, b), 2);
 	task_test_end(&t);
 }
@@ -502,8 +502,8 @@ sleep_for(void *arg)
 }
 
 /*
- * Tasks that all wait don't keep their reactor awake, and wake it in time. A machine may be so busy that the time is
- * up before the reactor has come to block; then they sleep for longer.
+ * Tasks that all wait don't keep their reactor awake, and wake it in time. A machine may be so busy
+ * that the time is up before the reactor has blocked; then the tasks sleep for longer.
  */
 static void
 test_block(void **state)

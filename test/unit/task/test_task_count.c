@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Counted, not searched for: a stop, a question and a refusal don't look at each task. */
+/*
+ * Costs that are counted: a stop, a telemetry request and a refused branch don't look at each task.
+ */
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -9,7 +11,7 @@
 
 #include "stop_test.h"
 
-/* ---- how much there is to look at ---- */
+/* ---- how many tasks are looked at ---- */
 
 #define MANY (SANITIZED ? 2000 : 100000)
 
@@ -27,7 +29,10 @@ many_begin(struct task_test *t, unsigned int n, leat_task_fn fn, void *arg)
 	test_turns(t->r, n / 256 + 2);
 }
 
-/* So many sessions stopped: turns in proportion, not more than it takes to run each of them. */
+/*
+ * A stop with that many sessions takes turns in proportion to the tasks, as many as running each of
+ * them takes.
+ */
 static void
 check_many(unsigned int n)
 {
@@ -36,12 +41,12 @@ check_many(unsigned int n)
 	int ret = 0;
 
 	many_begin(&t, n, sleep_forever, &ret);
-	/* A housekeeping comes every 20 us, so every second turn, and signals 2048. */
+	/* Housekeeping comes every 20 us, so in every second turn, and signals 2048 tasks. */
 	assert_in_range(stop_quietly(&t), 1, n / 256 + 100);
 	assert_int_equal(ret, -ECANCELED);
 	leat_tasks_stats_get(t.ts, &s);
 	assert_int_equal(s.tasks, 0);
-	/* Begun, cancelled: each had the CPU twice. */
+	/* Begun, then cancelled: each task was switched to twice. */
 	assert_int_equal(s.switches, 2 * n);
 	task_test_end(&t);
 }
@@ -65,8 +70,8 @@ blocks_protect(const struct task_test *t, int prot)
 }
 
 /*
- * Once all have the signal, the stop, telemetry and the watchdog look at no task any more: the
- * blocks can't even be read.
+ * When all tasks have the signal, the stop, telemetry and the watchdog look at no task any more:
+ * the test makes their blocks unreadable.
  */
 static void
 test_questions_look_at_no_task(void **state)
@@ -95,8 +100,8 @@ test_questions_look_at_no_task(void **state)
 }
 
 /*
- * A scope that is full: the first branch without room cancels all others, and those after it look
- * at none of them. The page of the task that asks can be read.
+ * A full scope: the first branch without room cancels all others, and further refused branches look
+ * at none of them. Only the page of the calling task is readable.
  */
 static int
 asks_for_more(void *arg)
@@ -131,11 +136,11 @@ test_refused_branches_look_at_no_other(void **state)
 	task_test_end(&t);
 }
 
-/* ---- counted, not searched for ---- */
+/* ---- counters of tasks ---- */
 
 struct counts {
 	struct leat_task_event go;
-	unsigned int ready; /* as the running one sees it */
+	unsigned int ready; /* as the running task sees it */
 };
 
 static int
@@ -146,7 +151,10 @@ counting(void *arg)
 
 	assert_int_equal(leat_task_event_wait(&c->go), 0);
 	leat_tasks_stats_get(leat_tasks_self(), &s);
-	/* Those that were woken with it and have not run yet, those that yielded, and itself. */
+	/*
+	 * Tasks that were woken with this one and have not run yet, those that yielded, and this
+	 * one.
+	 */
 	assert_int_equal(s.ready, c->ready);
 	assert_int_equal(leat_task_yield(), 0);
 	leat_tasks_stats_get(leat_tasks_self(), &s);
@@ -223,7 +231,7 @@ test_done_are_not_left(void **state)
 	test_clock += 3 * DEADLINE_US * (uint64_t)US;
 	leat_reactor_stop(t.r, LEAT_REACTOR_STOP_NO_DEADLINE);
 	assert_int_equal(leat_reactor_run(t.r), 0);
-	/* Those that were not joined go with the rest. */
+	/* Tasks that were not joined are freed with the reactor's tasks. */
 	task_test_end(&t);
 }
 

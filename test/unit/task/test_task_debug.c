@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The mistakes that debug builds name, with the task and the place. */
+/* Mistakes that debug builds report, with the task and the place. */
 
 #include <semaphore.h>
 
@@ -16,7 +16,7 @@
 #define ASAN false
 #endif
 
-/* What was logged is one line, with all of that in this order. */
+/* Check that one line was logged, with all these words in this order. */
 static void
 assert_logged(const char *const *words)
 {
@@ -36,7 +36,7 @@ assert_logged(const char *const *words)
 
 #define ASSERT_LOGGED(...) assert_logged((const char *const[]){ __VA_ARGS__, NULL })
 
-/* Where calls are made: this program. */
+/* The place of calls: this program. */
 #define HERE "test_task_debug+0x"
 
 /* ---- another thread ---- */
@@ -60,7 +60,7 @@ nothing(void *arg)
 	return 3;
 }
 
-/* Drives the reactor; while the main thread does what it should not, it waits. */
+/* Drive the reactor, and wait while the main thread makes its mistake. */
 static void *
 owner_main(void *arg)
 {
@@ -103,14 +103,14 @@ test_wrong_thread(void **state)
 		fail_msg("%s", logged);
 	log_free();
 
-	/* It does what it was asked, as a release does. */
+	/* The call does its work, as in a release build. */
 	log_begin();
 	assert_int_equal(leat_task_sem_post(&f.sem), 0);
 	log_end();
 	ASSERT_LOGGED("r: wrong thread: semaphore, called at ", HERE, "by no task");
 	log_free();
 
-	/* Refused; and said so. */
+	/* Refused, and reported. */
 	log_begin();
 	assert_int_equal(leat_task_join(f.waiter, NULL), -EPERM);
 	log_end();
@@ -142,7 +142,7 @@ leave_scope(uint64_t *us)
 	assert_int_equal(leat_scope_branch(&s, "a", branch, us, NULL), 0);
 }
 
-/* So far below its caller that what this calls afterwards does not write there. */
+/* So deep in the stack that later calls of its caller do not overwrite it. */
 static __rte_noinline void
 leave_scope_deep(uint64_t *us)
 {
@@ -162,7 +162,7 @@ returns_from_function(void *arg)
 	log_begin();
 	assert_int_equal(leat_task_sleep(1), 0);
 	log_end();
-	/* What the branches use is still there, thanks to its place. */
+	/* The memory that the branches use is still intact, thanks to its place. */
 	assert_int_equal(leat_scope_wait(left), 0);
 	(void)arg;
 	return 0;
@@ -173,7 +173,10 @@ test_scope_left_by_function(void **state)
 {
 	(void)state;
 	if (ASAN) {
-		/* There the scope is not on the task's stack, and gone with its function. */
+		/*
+		 * With the sanitizer the scope is not on the task's stack, and is freed with its
+		 * function.
+		 */
 		skip();
 		return;
 	}
@@ -223,12 +226,12 @@ sets_up_again(void *arg)
 	leat_scope_init(&s);
 	assert_int_equal(leat_scope_branch(&s, "a", branch, arg, NULL), 0);
 	assert_int_equal(leat_scope_wait(&s), 0);
-	/* Once more without leat_scope_init(), and with it: both are right. */
+	/* Used again without leat_scope_init(), and with it: both are correct. */
 	assert_int_equal(leat_scope_branch(&s, "a", branch, arg, NULL), 0);
 	assert_int_equal(leat_scope_wait(&s), 0);
 	leat_scope_init(&s);
 	assert_int_equal(leat_scope_branch(&s, "a", branch, arg, NULL), 0);
-	/* Its branch has ended; but it was not waited for. */
+	/* The branch has ended, but it was not waited for. */
 	assert_int_equal(leat_task_sleep(1000), 0);
 	leat_scope_init(&s);
 	return 0;
@@ -262,7 +265,7 @@ test_joined_twice(void **state)
 	b = task_test_spawn(&t, "b", nothing, NULL);
 	assert_int_equal(task_test_join(&t, b), 3);
 	assert_int_equal(task_test_join(&t, a), 3);
-	/* The block of the task that is gone last is not that of the next one. */
+	/* The block of the task that ended last is not the next one's. */
 	b = task_test_spawn(&t, "b", nothing, NULL);
 	assert_ptr_not_equal(a, b);
 	log_begin();
@@ -283,7 +286,7 @@ test_joined_twice(void **state)
 	task_test_end(&t);
 }
 
-/* With all blocks in use those that rest are used: the limit is what it was. */
+/* When all blocks are in use, resting ones are reused: the limit is unchanged. */
 static void
 test_rest(void **state)
 {
@@ -322,7 +325,7 @@ ends_with_mutex(void *arg)
 	return 0;
 }
 
-/* It is given the mutex by the other task's unlock, and ends with it. */
+/* The other task's unlock passes it the mutex, with which it ends. */
 static int
 ends_with_given(void *arg)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What goes wrong, and how many there can be: each case handled, and named. */
+/* Failures and limits: each case is handled, and reported. */
 
 #include <signal.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ sleeper(void *arg)
 	return leat_task_sleep(*(uint64_t *)arg);
 }
 
-/* Deeper and deeper, until a frame is below the limit. */
+/* Recurse until a frame is below the limit. */
 static int __attribute__((noinline)) dive(uintptr_t limit)
 {
 	volatile char frame[160];
@@ -46,7 +46,7 @@ static int __attribute__((noinline)) dive(uintptr_t limit)
 	return frame[0];
 }
 
-/* Dives so many bytes below the top of its stack. */
+/* Dive so many bytes below the top of the stack. */
 static int
 diver(void *arg)
 {
@@ -58,12 +58,15 @@ diver(void *arg)
 	return 0;
 }
 
-/* In a child, which is expected to die: its standard error. @return how it ended */
+/*
+ * Overflow in a child, which is expected to die.
+ * @return its status; its standard error in text
+ */
 static int
 overflow_in_child(enum leat_task_guard guard, bool handler, char *text, size_t len)
 {
 	struct leat_tasks_conf conf = { .stack_size = 16384, .guard = guard };
-	/* With a canary it stops right behind it, before it is in the middle of others. */
+	/* With a canary it stops right behind the stack, before it reaches other memory. */
 	size_t depth = guard == LEAT_TASK_GUARD_CANARY ? 20480 + 4096 : 1000000, ok = 0;
 	int status, fds[2];
 	size_t got = 0;
@@ -78,7 +81,7 @@ overflow_in_child(enum leat_task_guard guard, bool handler, char *text, size_t l
 
 		if (dup2(fds[1], STDERR_FILENO) < 0)
 			_exit(1);
-		/* cmocka has one of its own. */
+		/* cmocka installs a handler of its own. */
 		(void)signal(SIGSEGV, handler ? _exit : SIG_DFL);
 		task_test_begin(&t, &conf);
 		(void)task_test_spawn(&t, "neighbour", diver, &ok);
@@ -105,13 +108,13 @@ check_overflow(enum leat_task_guard guard)
 	if (strstr(text, "stack overflow in task deep-diver (2) of r: ") == NULL)
 		fail_msg("status %x, it said: %s", (unsigned int)status, text);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
-	/* The application's handler comes behind ours. */
+	/* The application's handler is called after leat's. */
 	status = overflow_in_child(guard, true, text, sizeof(text));
 	assert_non_null(strstr(text, "stack overflow in task deep-diver (2) of r: "));
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == SIGSEGV);
 }
 
-/* Does the kernel have them? */
+/* @return whether the kernel supports guard markers */
 static bool
 has_markers(void)
 {
@@ -156,7 +159,7 @@ test_overflow_canary(void **state)
 	check_overflow(LEAT_TASK_GUARD_CANARY);
 }
 
-/* A fault elsewhere is not ours, and not called an overflow. */
+/* Any other fault is passed on, and not called an overflow. */
 static int
 wild(void *arg)
 {
@@ -198,7 +201,7 @@ test_other_fault(void **state)
 	assert_null(strstr(text, "leat/task"));
 }
 
-/* The handler goes with the last tasks. */
+/* The handler is removed with the last tasks. */
 static void
 test_handler_restored(void **state)
 {
@@ -215,7 +218,7 @@ test_handler_restored(void **state)
 	assert_true(now.sa_sigaction == before.sa_sigaction);
 }
 
-/* More than the limit: refused, and named; room comes back. */
+/* Beyond the limit tasks are refused, with a reason; room comes back. */
 static void
 test_limit(void **state)
 {
@@ -237,7 +240,7 @@ test_limit(void **state)
 	assert_null(leat_task_spawn(t.ts, "eleventh", sleeper, &us));
 	leat_tasks_stats_get(t.ts, &s);
 	assert_int_equal(s.refused, 2);
-	/* It is gone when it is joined, not when it ends. */
+	/* The block is freed when the task is joined, not when it ends. */
 	test_clock += 1000 * US;
 	test_turns(t.r, 3);
 	assert_null(leat_task_spawn(t.ts, "eleventh", sleeper, &us));
@@ -268,7 +271,7 @@ spawn_and_join(void *arg)
 	return 0;
 }
 
-/* A million of them need two stacks. */
+/* A million tasks, one after another, need two stacks. */
 static void
 test_million(void **state)
 {
@@ -295,13 +298,13 @@ check_page(void *arg, const struct leat_task *task)
 	leat_task_info_get(task, &info);
 	assert_int_equal(info.state, LEAT_TASK_WAITING);
 	assert_in_range(info.stack_used, 64, 4096);
-	/* One page. A sanitizer's frames are larger. */
+	/* One page; a sanitizer's frames are larger. */
 	if (!SANITIZED)
 		assert_int_equal(info.stack_peak, sysconf(_SC_PAGESIZE));
 	++*(unsigned int *)arg;
 }
 
-/* 100,000 of them suspended at a time, each with one page of its stack in memory. */
+/* 100,000 tasks suspended at a time, each with one page of its stack in memory. */
 static void
 check_many(enum leat_task_guard guard)
 {
@@ -332,7 +335,7 @@ test_many(void **state)
 	check_many(LEAT_TASK_GUARD_AUTO);
 }
 
-/* On a kernel without markers: the first have guard pages, the others canaries. */
+/* On a kernel without markers the first stacks have guard pages, the others canaries. */
 static void
 test_many_canaries(void **state)
 {
@@ -340,7 +343,7 @@ test_many_canaries(void **state)
 	check_many(LEAT_TASK_GUARD_CANARY);
 }
 
-/* The peak of a stack is seen, and given back. */
+/* The peak use of a stack is measured, and its memory given back. */
 static void
 test_trim(void **state)
 {
@@ -367,7 +370,7 @@ test_trim(void **state)
 	task_test_end(&t);
 }
 
-/* The watchdog looks while a task runs; its clock is what the test says. */
+/* The watchdog looks while a task runs; the test sets its clock. */
 static int
 hog(void *arg)
 {
@@ -380,11 +383,11 @@ hog(void *arg)
 	leat_tasks_stats_get(leat_tasks_self(), &s);
 	assert_int_equal(s.hogs, 0);
 	task_watch_scan(101 * ms);
-	/* Once. */
+	/* Reported once. */
 	task_watch_scan(1000 * ms);
 	leat_tasks_stats_get(leat_tasks_self(), &s);
 	assert_int_equal(s.hogs, 1);
-	/* One that yields may run for as long as it likes. */
+	/* A task that yields may run for as long as it likes. */
 	assert_int_equal(leat_task_yield(), 0);
 	task_watch_scan(1001 * ms);
 	assert_int_equal(leat_task_yield(), 0);
@@ -403,7 +406,7 @@ test_hog(void **state)
 	(void)state;
 	log_begin();
 	task_test_begin(&t, NULL);
-	/* The watchdog's own thread stays out of it. */
+	/* The watchdog's own thread must not look at these tasks. */
 	task_watch_del(t.ts);
 	assert_int_equal(task_test_join(&t, task_test_spawn(&t, "glutton", hog, NULL)), 0);
 	task_watch_add(t.ts);
@@ -413,7 +416,7 @@ test_hog(void **state)
 	log_free();
 }
 
-/* The thread itself, by the real clock: a task that never yields, until it is seen. */
+/* The watchdog's thread, by the real clock: a task that never yields, until it is reported. */
 static int
 endless(void *arg)
 {
@@ -443,11 +446,11 @@ test_watchdog(void **state)
 	log_free();
 }
 
-/* Two levels, and one whose parent is gone. */
+/* Two levels, and a task whose parent has ended. */
 static int
 stubborn(void *arg)
 {
-	/* It does not let itself be cancelled. */
+	/* This task ignores its cancel. */
 	leat_task_current()->masked = 1;
 	return leat_task_sleep(*(uint64_t *)arg);
 }
@@ -471,7 +474,7 @@ orphan_maker(void *arg)
 	return leat_task_detach(c);
 }
 
-/* A stop whose deadline passes says who is left, and the tasks stay, to be seen and named. */
+/* A stop whose deadline passes names the tasks that are left, and keeps them. */
 static void
 test_stop_names(void **state)
 {
@@ -496,7 +499,7 @@ test_stop_names(void **state)
 	assert_non_null(strstr(logged, "leat/task: r: orphan (4) WAITING in sleep"));
 	log_free();
 
-	/* Run again: they go on where they were. */
+	/* Run again, the tasks go on where they were. */
 	test_clock += us * US;
 	leat_reactor_stop(t.r, LEAT_REACTOR_STOP_NO_DEADLINE);
 	assert_int_equal(leat_task_state(f), LEAT_TASK_WAITING);
@@ -505,7 +508,7 @@ test_stop_names(void **state)
 	task_test_end(&t);
 }
 
-/* Those that let themselves be cancelled end with the stop. */
+/* Tasks that heed their cancel end with the stop. */
 static void
 test_stop_cancels(void **state)
 {
@@ -534,7 +537,7 @@ on_line(void *arg, const char *line)
 	task_test_append(arg, SHOWN_MAX, "\n");
 }
 
-/* A thousand in the tree: all once, below their parents. */
+/* A thousand tasks in the tree: each once, below its parent. */
 static int
 grow(void *arg)
 {
@@ -571,7 +574,7 @@ test_tree(void **state)
 	for (i = 1; i < n; i++) {
 		int k = i - 1;
 
-		/* The nearest one before it that is a level up is its parent. */
+		/* The parent is the nearest task before it that is one level up. */
 		while (nodes[k].depth >= nodes[i].depth)
 			k--;
 		assert_true(nodes[k].id == nodes[i].parent);

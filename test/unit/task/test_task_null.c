@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What a constructor that failed returned is handed on, unseen: refused, and the reason stays. */
+/*
+ * The NULL of a failed constructor is passed on, unchecked: the call is refused, and the reason
+ * stays.
+ */
 
 #include <string.h>
 
@@ -24,7 +27,7 @@ check_reason(int err, const char *why)
 		fail_msg("%s", leat_err_msg());
 }
 
-/* The line of doc/guide/tasks.md and of the header. */
+/* The line in doc/guide/tasks.md and in the header. */
 static void
 test_detach_of_spawn_without_room(void **state)
 {
@@ -57,7 +60,7 @@ test_detach_of_spawn_without_room(void **state)
 	task_test_end(&t);
 }
 
-/* In a task, too; and joined instead of detached. */
+/* The same in a task, and joined instead of detached. */
 static int
 spawns_too_many(void *arg)
 {
@@ -85,7 +88,7 @@ test_join_of_spawn_without_room(void **state)
 	task_test_end(&t);
 }
 
-/* No tasks: their constructor failed, or it is not called on a reactor's thread. */
+/* No struct leat_tasks: its constructor failed, or was not called on a reactor's thread. */
 static void
 test_no_tasks(void **state)
 {
@@ -131,7 +134,7 @@ calls_no_reactor(void *arg)
 	return leat_task_call(NULL, sleeper, NULL, NULL);
 }
 
-/* Questions about none. */
+/* Questions about NULL. */
 static void
 test_questions(void **state)
 {
@@ -155,7 +158,7 @@ test_questions(void **state)
 	assert_int_equal(task_test_run(calls_no_reactor, NULL), -EINVAL);
 }
 
-/* Of one that has not begun the stack is not in use. */
+/* The stack of a task that has not begun is not in use. */
 static void
 test_stack_of_one_that_has_not_begun(void **state)
 {

@@ -88,7 +88,7 @@ test_wait(void **state)
 	assert_string_equal(info.waits, "op recv of the-ep, 1 of 1 to come");
 	mock_finish(o.ep, 0, -EIO, 0);
 	assert_int_equal(task_test_join(&o.t, task), -EIO);
-	/* It came back before anybody waited. */
+	/* The op came back before a task waited for it. */
 	task = task_test_spawn(&o.t, "one", wait_one, &o);
 	test_turns(o.t.r, 1);
 	mock_finish(o.ep, 0, 0, 5);
@@ -116,7 +116,7 @@ wait_all(void *arg)
 	return leat_task_op_wait_all(o->ep, o->ops, o->n);
 }
 
-/* However many turns they take to come back, and whichever order. */
+/* Ops come back over any number of turns, in any order. */
 static void
 test_wait_all(void **state)
 {
@@ -133,10 +133,10 @@ test_wait_all(void **state)
 		mock_finish(o.ep, i, i == 7 ? -EMSGSIZE : i == 9 ? -EIO : 0, 0);
 		test_turns(o.t.r, 2);
 	}
-	/* The first that failed, in the order of the array. */
+	/* The result is the first failure, in the order of the array. */
 	assert_int_equal(task_test_join(&o.t, task), -EMSGSIZE);
 
-	/* Some came back before. */
+	/* Some ops came back before the wait. */
 	o.n = 3;
 	task = task_test_spawn(&o.t, "later", wait_later, &o);
 	test_turns(o.t.r, 1);
@@ -188,7 +188,7 @@ test_wait_any(void **state)
 	}
 	assert_int_equal(task_test_join(&o.t, task), 0);
 	end(&o);
-	/* Two at once: the second wait does not wait. */
+	/* Two ops come back at once: the second wait does not wait. */
 	begin(&o, 2, OPS);
 	task = task_test_spawn(&o.t, "any", wait_any, &o);
 	test_turns(o.t.r, 1);
@@ -200,7 +200,7 @@ test_wait_any(void **state)
 	end(&o);
 }
 
-/* A cancelled task's ops are asked to end, and waited for. */
+/* A cancelled task's ops are cancelled, and waited for. */
 static void
 test_cancel(void **state)
 {
@@ -214,7 +214,7 @@ test_cancel(void **state)
 	assert_int_equal(task_cancel(task), 0);
 	assert_int_equal(task_test_join(&o.t, task), -ECANCELED);
 
-	/* The device can't: it ends when they do. */
+	/* The device can't cancel: the wait ends when the ops do. */
 	mock.can_cancel = false;
 	task = task_test_spawn(&o.t, "all", wait_all, &o);
 	test_turns(o.t.r, 1);
@@ -228,7 +228,7 @@ test_cancel(void **state)
 	mock_finish(o.ep, 0, 0, 0);
 	assert_int_equal(task_test_join(&o.t, task), 0);
 
-	/* Before it waits: posted ops are called back at once, */
+	/* Cancelled before it waits: posted ops are cancelled at once, */
 	mock.can_cancel = true;
 	task = task_test_spawn(&o.t, "all", wait_all, &o);
 	assert_int_equal(task_cancel(task), 0);
@@ -244,7 +244,7 @@ run_some(void *arg)
 	return leat_task_op_run(o->ep, o->ops, o->n);
 }
 
-/* ... others are not even posted. */
+/* ... unposted ones are not even posted. */
 static void
 test_run(void **state)
 {
@@ -261,7 +261,7 @@ test_run(void **state)
 
 	end(&o);
 
-	/* There is no room for all of them at once. */
+	/* There is no room for all ops at once. */
 	begin(&o, 3, 2);
 	task = task_test_spawn(&o.t, "run", run_some, &o);
 	test_turns(o.t.r, 10);
@@ -269,7 +269,7 @@ test_run(void **state)
 	mock_finish(o.ep, 0, 0, 0);
 	test_turns(o.t.r, 10);
 	assert_int_equal(mock.nb_ops, 2);
-	/* Cancelled while it waits for room: what was posted is waited for. */
+	/* Cancelled while it waits for room: the posted ops are waited for. */
 	mock_finish(o.ep, 0, 0, 0);
 	mock_finish(o.ep, 0, 0, 0);
 	assert_int_equal(task_test_join(&o.t, task), 0);
@@ -296,7 +296,7 @@ late(void *arg)
 	assert_int_equal(leat_task_op_wait_all(o->ep, o->ops, o->n), -ETIMEDOUT);
 	assert_int_equal(o->op[0].status, -ECANCELED);
 	assert_int_equal(leat_task_op_run(o->ep, o->ops, o->n), -ETIMEDOUT);
-	/* Posted by itself after the deadline. */
+	/* Posted by the program, after the deadline. */
 	assert_int_equal(leat_ep_post(o->ep, o->ops, o->n), o->n);
 	return leat_task_op_wait_any(o->ep, o->ops, o->n);
 }
@@ -315,7 +315,7 @@ test_deadline(void **state)
 	end(&o);
 }
 
-/* Only one may wait for an op. */
+/* Only one task may wait for an op. */
 static int
 wait_too(void *arg)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The calls of one op against a driver that does what the test says: their time limits, exactly. */
+/* The calls of one op against a driver that does what the test says: exact time limits. */
 
 #include <leat_fabric.h>
 #include <leat_task_op.h>
@@ -14,7 +14,7 @@ struct one_test {
 	struct leat_ep *ep;
 	uint16_t peer;
 	uint64_t timeout_us;
-	uint64_t took; /* cycles of the call */
+	uint64_t took; /* duration of the call, cycles */
 	int64_t ret;
 	uint16_t sender;
 	char buf[16];
@@ -59,7 +59,7 @@ send_one(void *arg)
 
 	o->ret = leat_task_send(o->ep, o->peer, o->buf, sizeof(o->buf), NULL, o->timeout_us);
 	o->took = test_clock - since;
-	/* What the call set is gone. */
+	/* The deadline that the call set is removed. */
 	assert_true(leat_task_deadline() == LEAT_TASK_NO_DEADLINE);
 	return 0;
 }
@@ -121,7 +121,7 @@ test_results(void **state)
 	assert_int_equal(o.ret, 11);
 	assert_int_equal(o.sender, 1);
 
-	/* The notice of a write is no message. */
+	/* The notice of a write is not a message. */
 	task = task_test_spawn(&o.t, "recv", recv_one, &o);
 	test_turns(o.t.r, 1);
 	mock.ops[0]->oflags = LEAT_OP_F_WRITTEN;
@@ -152,7 +152,7 @@ test_limits(void **state)
 
 	(void)state;
 	begin(&o, 4);
-	/* None at all. */
+	/* A limit of 0. */
 	o.timeout_us = 0;
 	task = task_test_spawn(&o.t, "send", send_one, &o);
 	assert_int_equal(task_test_join(&o.t, task), 0);
@@ -175,7 +175,7 @@ test_limits(void **state)
 	end(&o);
 }
 
-/* The time that it waits for room counts: the limit is not begun again when the op is posted. */
+/* The time waiting for room counts: the limit does not begin again when the op is posted. */
 static void
 test_limit_with_wait_for_room(void **state)
 {
@@ -224,7 +224,7 @@ send_within(void *arg)
 	return 0;
 }
 
-/* What the device can't recall ends with its connection, at the limit of the call. */
+/* An op that the device can't recall ends with its connection, at the limit of the call. */
 static void
 test_not_recalled(void **state)
 {
@@ -235,7 +235,7 @@ test_not_recalled(void **state)
 	(void)state;
 	begin(&o, 4);
 	mock.can_cancel = false;
-	/* A limit around it ends no connection. */
+	/* A limit around the call ends no connection. */
 	task = task_test_spawn(&o.t, "within", send_within, &o);
 	for (i = 0; i < 5000; i++) {
 		test_turns(o.t.r, 1);

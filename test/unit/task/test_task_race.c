@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* leat_task_race() and leat_task_all(): which functions run, when, and what comes of it. */
+/* leat_task_race() and leat_task_all(): which functions run, when, and the result. */
 
 #include <leat_task_race.h>
 
@@ -10,7 +10,7 @@
 #define BRANCHES 4
 #define NEVER UINT64_MAX
 
-/* A function that sleeps, and returns what it is told to; it knows nothing of cancel. */
+/* A function that sleeps, and returns a given result; it does not use cancel. */
 struct plan {
 	uint64_t us;
 	int ret;
@@ -184,7 +184,7 @@ check_case(const struct race_case *c)
 			assert_true(plan[i].begun == NEVER);
 		else
 			assert_in_range(plan[i].begun, c->out[i].begun, c->out[i].begun + 4);
-		/* All have ended. */
+		/* All functions have ended. */
 		assert_true((plan[i].begun == NEVER) == (plan[i].ended == NEVER));
 	}
 	assert_in_range(took, c->took, c->took + 10);
@@ -270,20 +270,20 @@ no_room(void *arg)
 	(void)arg;
 	for (i = 0; i < 3; i++)
 		b[i] = (struct leat_task_branch){ .fn = runs, .arg = &p[i] };
-	/* The race goes on with those that run. */
+	/* The race goes on with the functions that run. */
 	assert_int_equal(leat_task_race(b, 3), 0);
 	assert_int_equal(b[0].ret, 5);
 	assert_int_equal(b[1].ret, -ENOMEM);
 	assert_int_equal(b[2].ret, -ENOMEM);
-	/* One that comes later has not got any either. */
+	/* A branch that is due later has no room, either. */
 	b[1].after_us = b[2].after_us = 10;
 	assert_int_equal(leat_task_race(b, 3), 0);
 	assert_int_equal(b[1].ret, -ENOMEM);
-	/* It was the last hope. */
+	/* The last function that could succeed fails. */
 	p[0].ret = -EIO;
 	assert_int_equal(leat_task_race(b, 3), -ENOMEM);
 	assert_int_equal(b[0].ret, -EIO);
-	/* Of all, none may be missing. */
+	/* With leat_task_all() none may be missing. */
 	p[0].ret = 5;
 	assert_int_equal(leat_task_all(b, 3), -ENOMEM);
 	assert_int_equal(b[0].ret, -ECANCELED);
@@ -329,7 +329,7 @@ test_no_room(void **state)
 /* ---- cancelled from outside ---- */
 
 struct outside {
-	uint64_t after_us; /* of the two */
+	uint64_t after_us; /* when it cancels the two */
 	struct plan p[2];
 	struct leat_task_branch b[2];
 	int ret;
@@ -354,7 +354,7 @@ race_of_two(void *arg)
 static int
 cancelled(void *arg)
 {
-	/* Both run; one waits for its time; both do. */
+	/* Both run; one waits for its time; both wait. */
 	static const uint64_t after_us[] = { 0, 0x10000, 0x10080 };
 	unsigned int i, j, in_scope;
 
@@ -389,7 +389,7 @@ cancelled(void *arg)
 
 RULE(test_cancelled, cancelled)
 
-/* The stop reaches a branch before its parent: the failure starts none in its place. */
+/* The stop reaches a branch before its parent: the failure starts no other branch in its place. */
 static void
 test_stop(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Tasks that are not joined, tasks without a name, and what yield tells. */
+/* Tasks that are not joined, tasks without a name, and the result of yield. */
 
 #include "task_pvt.h"
 #include "task_test.h"
@@ -28,7 +28,7 @@ starter(void *arg)
 	assert_int_equal(leat_task_start("counter", count, arg), 0);
 	assert_int_equal(leat_task_start(NULL, NULL, arg), -EINVAL);
 	assert_int_equal(leat_task_start(NULL, count, arg), 0);
-	/* There are three already. */
+	/* Three tasks exist, which is the limit. */
 	assert_int_equal(leat_task_start("late", count, arg), -ENOMEM);
 	return 0;
 }
@@ -44,7 +44,7 @@ test_start(void **state)
 
 	(void)state;
 	task_test_begin(&t, &conf);
-	/* Not on its thread yet: the reactor does not run. */
+	/* Not on the reactor's thread: the reactor does not run yet. */
 	assert_int_equal(leat_task_start("early", count, &n), -EPERM);
 	assert_int_equal(task_test_join(&t, task_test_spawn(&t, "starter", starter, &n)), 0);
 	test_turns(t.r, 2);
@@ -54,13 +54,13 @@ test_start(void **state)
 	test_turns(t.r, 2);
 	assert_int_equal(polled, 1);
 	assert_int_equal(leat_poller_remove(p), 0);
-	/* They are gone. */
+	/* The tasks have ended. */
 	leat_tasks_stats_get(t.ts, &stats);
 	assert_int_equal(stats.tasks, 0);
 	task_test_end(&t);
 }
 
-/* The program is linked so that this one has a symbol. */
+/* The program is linked so that this function has a symbol. */
 int exported_function(void *arg);
 
 int
@@ -164,7 +164,7 @@ yielder(void *arg)
 	leat_task_mask(&mask);
 	y->masked = leat_task_yield();
 	leat_task_unmask(&mask);
-	/* The others get their turn before a cancelled one is told. */
+	/* Other tasks get their turn before a cancelled one returns. */
 	before = y->others;
 	y->cancelled = leat_task_yield();
 	assert_int_equal(y->others, before + 1);
@@ -190,7 +190,7 @@ test_yield_when_cancelled(void **state)
 	assert_int_equal(y.masked, 0);
 	assert_int_equal(y.cancelled, -ECANCELED);
 	assert_int_equal(y.again, -ECANCELED);
-	/* A loop that looks at the result ends. */
+	/* A loop that checks the result ends. */
 	assert_int_equal(task_cancel(b), 0);
 	assert_int_equal(task_test_join(&t, b), -ECANCELED);
 	task_test_end(&t);

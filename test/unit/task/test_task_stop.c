@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Stopping: every task gets the signal, those that are spawned meanwhile too. */
+/* Stopping: every task gets the signal, also tasks that are spawned meanwhile. */
 
 #include "stop_test.h"
 
@@ -9,8 +9,8 @@
 struct late {
 	unsigned int begun;
 	unsigned int born_cancelled;
-	unsigned int ended; /* their waits, with -ECANCELED */
-	unsigned int depth; /* spawns another one, so many times */
+	unsigned int ended; /* waits that returned -ECANCELED */
+	unsigned int depth; /* how many further tasks it spawns, one by the other */
 };
 
 static int
@@ -42,7 +42,7 @@ spawn_when_cancelled(void *arg)
 	return leat_task_detach(leat_task_spawn(leat_tasks_self(), "late", late_main, arg));
 }
 
-/* A task that cleans up spawns one, which spawns one, and so on. */
+/* A task that cleans up spawns a task, which spawns a task, and so on. */
 static void
 spawned_in_cleanup(unsigned int depth, unsigned int max_turns)
 {
@@ -72,7 +72,7 @@ test_spawned_nested(void **state)
 	spawned_in_cleanup(300, 1000);
 }
 
-/* More at a time than there ever were tasks: blocks behind the end of the walk. */
+/* More at a time than there ever were tasks: their blocks are behind the end of the walk. */
 #define CROWD (SANITIZED ? 500 : 3000)
 
 static int
@@ -108,7 +108,7 @@ test_spawned_crowd(void **state)
 	task_test_end(&t);
 }
 
-/* By a poller, in each turn of the stop, and by one that does it now and then. */
+/* Tasks spawned by a poller, in each turn of the stop, or now and then. */
 struct spawner {
 	struct leat_tasks *ts;
 	struct late late;
@@ -141,7 +141,7 @@ check_spawned_by_poller(unsigned int every)
 	(void)task_test_spawn(&t, "sleeper", sleep_forever, NULL);
 	assert_int_equal(leat_task_detach(task_test_spawn(&t, "sleeper", sleep_forever, NULL)), 0);
 	assert_non_null(leat_reactor_poller_add(t.r, "spawner", spawning_poller, &s, 0));
-	/* Each of its tasks sleeps, until the stop. */
+	/* Each of its tasks sleeps until the stop. */
 	test_turns(t.r, 60);
 	assert_in_range(stop_quietly(&t), 1, 2000);
 	check_late(&s.late, s.spawned, every == 1 ? 16 : 0);
@@ -158,7 +158,7 @@ test_spawned_by_poller(void **state)
 		check_spawned_by_poller(every);
 }
 
-/* By messages, as another lcore sends them. */
+/* Tasks spawned by messages, as another lcore sends them. */
 static void
 spawning_message(void *arg)
 {
@@ -181,7 +181,7 @@ test_spawned_by_message(void **state)
 	s.ts = t.ts;
 	leat_reactor_stop(t.r, DEADLINE_US);
 	for (; turns < 10000 && ret >= 0; turns++) {
-		/* One in each turn, until it takes no more. */
+		/* One in each turn, until the reactor takes no more. */
 		ret = leat_reactor_call(t.r, spawning_message, &s);
 		assert_true(ret == 0 || ret == -ESHUTDOWN);
 		ret = leat_reactor_turn(t.r);
@@ -195,10 +195,10 @@ test_spawned_by_message(void **state)
 /* ---- clean-up that has to wait ---- */
 
 struct farewell {
-	int slept;  /* by the helper, masked */
-	int joined; /* its end was waited for */
-	int branch; /* of the branch, masked as well */
-	int plain;  /* of a branch that masks nothing */
+	int slept;  /* result of the helper's sleep, masked */
+	int joined; /* result of the join */
+	int branch; /* result of the branch, masked as well */
+	int plain;  /* result of a branch that is not masked */
 	int waited;
 };
 
@@ -236,7 +236,7 @@ says_goodbye(void *arg)
 	return 0;
 }
 
-/* What is spawned to clean up masks the signal, and has until the deadline. */
+/* Tasks spawned to clean up mask the signal, and have until the deadline. */
 static void
 test_cleanup_may_spawn_and_wait(void **state)
 {
@@ -256,7 +256,7 @@ test_cleanup_may_spawn_and_wait(void **state)
 	task_test_end(&t);
 }
 
-/* By a timer, while a task cleans up. */
+/* Spawned by a timer, while a task cleans up. */
 static void
 spawning_timer(struct leat_timer *timer, void *arg, uint64_t now)
 {
@@ -279,7 +279,7 @@ test_spawned_by_timer(void **state)
 	s.ts = t.ts;
 	leat_timer_init(&timer, spawning_timer, &s);
 	leat_timer_start_at(t.r, &timer, test_clock + (uint64_t)15 * US);
-	/* Takes its time to end. */
+	/* This task takes some time to end. */
 	assert_int_equal(leat_task_detach(task_test_spawn(&t, "polite", says_goodbye, &f)), 0);
 	test_turns(t.r, 1);
 	assert_in_range(stop_quietly(&t), 1, 2000);
@@ -288,7 +288,7 @@ test_spawned_by_timer(void **state)
 	task_test_end(&t);
 }
 
-/* ---- what does not come to an end ---- */
+/* ---- stops that do not complete ---- */
 
 static int
 bomb(void *arg)
@@ -296,7 +296,7 @@ bomb(void *arg)
 	unsigned int i;
 
 	(void)leat_task_sleep(FOREVER_US);
-	/* Until there is no room: it is refused then, and the others go on. */
+	/* Until there is no room: further spawns are refused, and the others go on. */
 	for (i = 0; i < 2; i++)
 		(void)leat_task_detach(leat_task_spawn(leat_tasks_self(), "bomb", bomb, arg));
 	return 0;
@@ -339,7 +339,7 @@ check_endless(leat_task_fn fn, const char *name)
 	assert_int_equal(leat_tasks_destroy(t.ts), -EBUSY);
 	assert_true(s.spawned > 300);
 	assert_false(t.ts->stopping);
-	/* Nothing ends them: reactor and tasks are left to the end of the process. */
+	/* These tasks never end: reactor and tasks are left until the process ends. */
 }
 
 static void
@@ -356,7 +356,7 @@ test_endless_chain_is_named(void **state)
 	check_endless(chain, "chain");
 }
 
-/* After a stop that timed out the reactor runs again, and what is spawned then is not cancelled. */
+/* After a stop that timed out the reactor runs again, and tasks spawned then are not cancelled. */
 static int
 spawn_and_sleep(void *arg)
 {
@@ -382,7 +382,7 @@ test_not_cancelled_after_a_stop(void **state)
 	assert_null(strstr(leat_err_msg(), "meanwhile"));
 	assert_int_equal(leat_task_detach(task_test_spawn(&t, "s", spawn_and_sleep, &fresh)), 0);
 	test_clock += 2 * DEADLINE_US * (uint64_t)US;
-	/* A stop of a run that begins: at its first housekeeping all are asked again. */
+	/* A stop of a run that begins: in its first housekeeping all tasks are cancelled again. */
 	leat_reactor_stop(t.r, LEAT_REACTOR_STOP_NO_DEADLINE);
 	assert_int_equal(leat_reactor_run(t.r), 0);
 	assert_int_equal(slept, 0);
@@ -390,7 +390,7 @@ test_not_cancelled_after_a_stop(void **state)
 	task_test_end(&t);
 }
 
-/* A deadline of 0 asks all of them, once. */
+/* A stop with deadline 0 cancels all of them, once. */
 static void
 test_deadline_zero_asks_all(void **state)
 {

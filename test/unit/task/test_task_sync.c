@@ -62,14 +62,14 @@ holder(void *arg)
 	assert_int_equal(leat_task_mutex_lock(&st.m), -EDEADLK);
 	note(arg);
 	assert_int_equal(leat_task_sleep(10), 0);
-	/* Nobody else came in. */
+	/* No other task was in the section. */
 	assert_int_equal(st.order[st.n - 1], *(int *)arg);
 	assert_int_equal(leat_task_mutex_unlock(&st.m), 0);
 	assert_int_equal(leat_task_mutex_unlock(&st.m), -EPERM);
 	return 0;
 }
 
-/* First come, first served; a cancelled one does not get it. */
+/* First come, first served; a cancelled task does not get the mutex. */
 static void
 test_mutex(void **state)
 {
@@ -97,7 +97,10 @@ test_mutex(void **state)
 	task_test_end(&t);
 }
 
-/* The owner gives it to who waits; who comes in between does not get it, cancelled or not. */
+/*
+ * The owner passes the mutex to the waiting task; a task that comes in between does not get it,
+ * cancelled or not.
+ */
 static int
 snatcher(void *arg)
 {
@@ -106,7 +109,7 @@ snatcher(void *arg)
 		assert_int_equal(leat_task_yield(), 0);
 	assert_int_equal(leat_task_mutex_unlock(&st.m), 0);
 	assert_int_equal(leat_task_mutex_trylock(&st.m), -EBUSY);
-	/* It has it already: the cancel comes too late for this wait. */
+	/* The task has the mutex already: the cancel comes too late for this wait. */
 	assert_int_equal(task_cancel(arg), 0);
 	assert_int_equal(leat_task_mutex_lock(&st.m), 0);
 	assert_int_equal(leat_task_mutex_unlock(&st.m), 0);
@@ -137,7 +140,7 @@ test_mutex_handed_over(void **state)
 	task_test_begin(&t, NULL);
 	w = task_test_spawn(&t, "waiter", lock_once, NULL);
 	s = task_test_spawn(&t, "snatcher", snatcher, w);
-	/* The snatcher has to be first. */
+	/* The snatcher has to run first. */
 	assert_ptr_equal(t.ts->ready.head, w);
 	t.ts->ready.head = s;
 	s->next = w;
@@ -159,7 +162,7 @@ cond_waiter(void *arg)
 	assert_int_equal(leat_task_cond_wait(&st.c, &st.m), -EPERM);
 	assert_int_equal(leat_task_mutex_lock(&st.m), 0);
 	ret = leat_task_cond_wait(&st.c, &st.m);
-	/* Locked in all cases. */
+	/* The mutex is locked in all cases. */
 	assert_ptr_equal(st.m.owner, leat_task_current());
 	note(arg);
 	if (ret == 0)
@@ -177,7 +180,7 @@ test_cond(void **state)
 
 	(void)state;
 	task_test_begin(&t, NULL);
-	/* A signal for nobody is lost. */
+	/* A signal without a waiting task is lost. */
 	leat_task_cond_signal(&st.c);
 	spawn_all(&t, task, cond_waiter);
 	test_turns(t.r, 2);
@@ -233,7 +236,7 @@ test_sem(void **state)
 	assert_int_equal(st.n, 0);
 	for (i = 0; i < TASKS; i++) {
 		assert_int_equal(leat_task_sem_post(&st.s), 0);
-		/* Given to who waits, not to who comes now. */
+		/* Passed to the waiting task, not to the one that comes now. */
 		assert_int_equal(leat_task_sem_trywait(&st.s), -EAGAIN);
 	}
 	for (i = 0; i < TASKS; i++) {
@@ -290,7 +293,7 @@ test_queue(void **state)
 
 	(void)state;
 	task_test_begin(&t, NULL);
-	/* The putter is ahead, then waits; outside of tasks one can take, too. */
+	/* The putter fills the queue, then waits; items can also be taken outside of tasks. */
 	p = task_test_spawn(&t, "put", putter, NULL);
 	test_turns(t.r, 1);
 	assert_true(leat_task_queue_count(&st.q) == 3);
@@ -316,13 +319,13 @@ test_queue(void **state)
 	test_turns(t.r, 2);
 	assert_int_equal(st.n, ITEMS);
 
-	/* Cancelled while it waits: what comes later is not lost in it. */
+	/* Cancelled while it waits: an item that comes later is not lost to it. */
 	assert_int_equal(task_cancel(g), 0);
 	assert_int_equal(leat_task_queue_tryput(&st.q, &st.items[0]), 0);
 	assert_int_equal(task_test_join(&t, g), -ECANCELED);
 	assert_true(leat_task_queue_count(&st.q) == 1);
 
-	/* Closed: who waits for room ends, what is in it comes out, then the end. */
+	/* Closed: a task that waits for room ends, the queue's items come out, then the end. */
 	c = task_test_spawn(&t, "put", putter, NULL);
 	test_turns(t.r, 1);
 	leat_task_queue_close(&st.q);
@@ -335,7 +338,7 @@ test_queue(void **state)
 	assert_int_equal(task_test_join(&t, g), -EPIPE);
 	assert_int_equal(st.n, 2);
 	assert_int_equal(leat_task_queue_tryget(&st.q, &item), -EPIPE);
-	/* One that waits for an item sees the end as well. */
+	/* A task that waits for an item sees the end as well. */
 	leat_task_queue_init(&st.q, st.slots, 3, NULL);
 	g = task_test_spawn(&t, "get", getter, NULL);
 	test_turns(t.r, 1);

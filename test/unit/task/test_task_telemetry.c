@@ -12,7 +12,10 @@
 
 static int sock = -1;
 
-/* Where it is, behind `at`; or NULL, and what was there instead is told. */
+/*
+ * Find text behind `at`; print what was there instead if it is missing.
+ * @return its place, or NULL
+ */
 static const char *
 find(const char *at, const char *key, const char *value)
 {
@@ -67,13 +70,13 @@ test_tree(void **state)
 
 	(void)state;
 	assert_non_null(ts);
-	/* What could break the JSON does not get into it. */
+	/* Characters that could break the JSON are replaced. */
 	leat_task_sem_init(&go, 0, "ga\"te");
 	p = leat_task_spawn(ts, "parent", parent, NULL);
 	assert_non_null(p);
 	assert_int_equal(pthread_create(&thread, NULL, run, r), 0);
 
-	/* Until it waits. */
+	/* Until the task waits. */
 	do {
 		s = telemetry_ask(sock, "/leat/tasks,0");
 		c = strstr(s, "\"waits\"");
@@ -87,7 +90,7 @@ test_tree(void **state)
 	assert_non_null(find(c, "waits", "\"semaphore ga_te\""));
 	assert_non_null(find(c, "stack_peak", ""));
 	assert_non_null(find(s, "depth", "1"));
-	/* From the second one on. */
+	/* From the second task on. */
 	s = telemetry_ask(sock, "/leat/tasks,0,1");
 	assert_non_null(find(s, "nb_tasks", "2"));
 	assert_null(telemetry_find(s, "name", "\"parent\""));
@@ -98,7 +101,7 @@ test_tree(void **state)
 	assert_non_null(find(s, "tasks", "2"));
 	assert_non_null(find(s, "spawned", "2"));
 
-	/* There is none, or it is none. */
+	/* No reactor has that number, or it is not a number. */
 	assert_null(strstr(telemetry_ask(sock, "/leat/tasks,1"), "nb_tasks"));
 	assert_null(strstr(telemetry_ask(sock, "/leat/tasks,x"), "nb_tasks"));
 	assert_null(strstr(telemetry_ask(sock, "/leat/tasks,1000"), "nb_tasks"));
@@ -114,8 +117,10 @@ test_tree(void **state)
 	assert_null(strstr(telemetry_ask(sock, "/leat/tasks,0"), "nb_tasks"));
 }
 
-/* Not run by anybody: then it says so instead of waiting for ever; the answer that comes too late
- * is not lost but freed. */
+/*
+ * The reactor is not driven: the answer says so instead of waiting for ever; the late answer is
+ * freed.
+ */
 static void
 test_no_answer(void **state)
 {

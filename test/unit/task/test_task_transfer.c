@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A transfer of 64 MiB that is cancelled by time-out: before it began, under way, and by its
- * sender. Whatever came of it, the buffer is the task's when its wait ended, and not before:
- * the test writes to it then, and sees that nobody else does.
+ * A transfer of 64 MiB that is cancelled by a time-out: before it began, in the middle, and by its
+ * sender. Whatever the result, the buffer is the task's when its wait ended, and not before: the
+ * test then writes to it, and sees that nothing else does.
  *
  * The device is the argument, or that of the driver which the program is named after.
  */
@@ -18,7 +18,7 @@
 #include "../reactor/reactor_test.h"
 
 #define SIZE ((size_t)64 << 20)
-#define STRIDE 4096 /* what is looked at of a buffer */
+#define STRIDE 4096 /* distance of the checked bytes of a buffer */
 #define LIMITS 9
 
 static const char *vdev;
@@ -110,7 +110,7 @@ transmit(struct transfer *t)
 	return leat_task_op_run(t->tx.ep, ops, 1);
 }
 
-/* ---- the two ways of having a time limit ---- */
+/* ---- the two kinds of time limits ---- */
 
 static int
 timer_branch(void *arg)
@@ -167,7 +167,7 @@ receiver_branch(void *arg)
 	}
 	assert_int_equal(ret, -ETIMEDOUT);
 	t->too_late++;
-	/* It is ours again. What the sender has still to send goes to the other one. */
+	/* The buffer is ours again. The rest of the sender's data goes to the other buffer. */
 	fill(t->in[0], 'm');
 	assert_int_equal(receive(t, 1), 0);
 	assert_filled(t->in[1], 'x');
@@ -200,7 +200,7 @@ limit_of_receiver(struct transfer *t)
 	assert_true(t->in_time > 0 && t->too_late > 0);
 }
 
-/* ---- nobody sends ---- */
+/* ---- no sender ---- */
 
 static void
 nobody_sends(struct transfer *t)
@@ -240,7 +240,7 @@ limit_of_sender(struct transfer *t)
 	assert_int_equal(leat_scope_branch(&s, "sender", limited_sender_branch, t, &sent), 0);
 	assert_int_equal(leat_scope_branch(&s, "receiver", late_receiver_branch, t, &received), 0);
 	assert_int_equal(leat_scope_wait(&s), 0);
-	/* One that can't be recalled ends when it ends. */
+	/* A send that can't be recalled completes by itself. */
 	assert_int_equal(sent, what);
 	assert_int_equal(received, what);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The watchdog's setting, and what is seen of tasks. */
+/* The watchdog's setting, and the reports of tasks. */
 
 #include "task_pvt.h"
 #include "task_test.h"
@@ -14,7 +14,7 @@ set(struct task_test *t, const char *value)
 
 	if (ret < 0)
 		return ret;
-	/* Nobody serves it: the control thread applies. */
+	/* No owner serves the object: the control thread applies the change. */
 	ret = o->conf.apply(o->conf.arg, o->change_want, o->change_mask);
 	memcpy(o->conf.settings, o->change_want, o->conf.schema->settings_c_size);
 	return ret;
@@ -33,7 +33,7 @@ test_hog(void **state)
 	assert_int_equal(t.ts->hog_us, 5000);
 	assert_int_equal(set(&t, "never"), 0);
 	assert_int_equal(t.ts->hog_us, LEAT_TASK_HOG_NEVER);
-	/* Its end does not end the watchdog twice. */
+	/* Ending these tasks does not end the watchdog twice. */
 	task_test_end(&t);
 
 	task_test_begin(&t, &never);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The watchdog over what is no task: pollers, timers, messages, events of endpoints. It looks while
- * one of them runs, at times that the test says.
+ * The watchdog over work outside of tasks: pollers, timers, messages, events of endpoints. It looks
+ * while such work runs, at times that the test sets.
  */
 
 #include <leat_fabric.h>
@@ -29,7 +29,7 @@ hogs(void)
 	return (unsigned int)s.hogs;
 }
 
-/* 100 ms in which the caller does not return. */
+/* Spend 100 ms in which the caller does not return. */
 static void
 hog(void)
 {
@@ -39,7 +39,7 @@ hog(void)
 	task_watch_scan(ns += 99 * NS_PER_MS);
 	assert_int_equal(hogs(), before);
 	task_watch_scan(ns += NS_PER_MS);
-	/* Once. */
+	/* Reported once. */
 	task_watch_scan(ns += 1000 * NS_PER_MS);
 	assert_int_equal(hogs(), before + 1);
 	calls++;
@@ -56,7 +56,7 @@ poller(void *arg, uint64_t now)
 	return 0;
 }
 
-/* Returns quickly: however many calls there are, none of them is long. */
+/* A function that returns quickly: however many calls there are, none of them is long. */
 static int
 quick_poller(void *arg, uint64_t now)
 {
@@ -66,7 +66,7 @@ quick_poller(void *arg, uint64_t now)
 	return 0;
 }
 
-/* The program is linked so that these have symbols. */
+/* The program is linked so that these functions have symbols. */
 void timer_that_hogs(struct leat_timer *timer, void *arg, uint64_t now);
 void message_that_hogs(void *arg);
 
@@ -108,11 +108,11 @@ begin(struct task_test *t)
 	calls = 0;
 	log_begin();
 	task_test_begin(t, NULL);
-	/* The watchdog's own thread stays out of it. */
+	/* The watchdog's own thread must not look at these tasks. */
 	task_watch_del(t->ts);
 }
 
-/* How often a line with that text was logged. */
+/* @return how many lines with that text were logged */
 static unsigned int
 end(struct task_test *t, const char *text)
 {
@@ -193,7 +193,7 @@ test_message(void **state)
 		end(&t, "r: message function message_that_hogs has been running for 100 ms"), 2);
 }
 
-/* Its cell in the ring was given to another message meanwhile: there is no name any more. */
+/* The message's cell in the ring was reused meanwhile: its name is unknown. */
 static void
 message_overwritten(void *arg)
 {
@@ -247,7 +247,7 @@ test_event(void **state)
 	assert_int_equal(leat_ep_close(ep, 0, NULL, NULL), 0);
 }
 
-/* Much time in many calls, and time between turns, is no hog. */
+/* Much time in many short calls, and time between turns, is not reported. */
 static void
 test_quick(void **state)
 {
