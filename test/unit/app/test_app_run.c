@@ -405,7 +405,7 @@ test_early_signal(void **state)
 
 /* Play the handler of a library that replaces the program's. */
 static void
-ends_it(int sig)
+foreign_handler(int sig)
 {
 	(void)sig;
 	_exit(WRONG);
@@ -415,7 +415,8 @@ ends_it(int sig)
 static void
 probe_interrupted(void)
 {
-	CHECK(signal(SIGINT, ends_it) != SIG_ERR && signal(SIGTERM, ends_it) != SIG_ERR);
+	CHECK(signal(SIGINT, foreign_handler) != SIG_ERR &&
+	      signal(SIGTERM, foreign_handler) != SIG_ERR);
 	CHECK(raise(SIGTERM) == 0);
 	CHECK(seen == 0);
 }

@@ -413,7 +413,7 @@ test_sleep_until_next(void **state)
 static void
 test_tick_lengths(void **state)
 {
-	const uint64_t ticks[] = { 0, 1, 2, 1000, UINT64_C(1) << 40, UINT64_C(1) << 56, UINT64_MAX };
+	const uint64_t ticks[] = { 0, 1, 2, 1000, 1ULL << 40, 1ULL << 56, UINT64_MAX };
 	struct timer t = { .fired = 0 };
 	unsigned int i;
 

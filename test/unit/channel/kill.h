@@ -34,7 +34,7 @@ struct ctx {
 	/* a living participant of the parent's process; with SLOW_* it has a reservation */
 	struct leat_channel *other;
 	uint64_t at; /* the write position when the child began */
-	bool meddled;
+	bool aside;
 	struct notes *notes;
 	const struct scenario *sc;
 };
@@ -42,7 +42,7 @@ struct ctx {
 enum with {
 	ALONE = 0,
 	/* other participants set aside what the child reserves, as soon as it is reserved */
-	MEDDLED,
+	ASIDE,
 	/* a living writer's frame is in front; it commits before the survivor reads ... */
 	SLOW_FIRST,
 	SLOW_LAST, /* ... or after the survivor has read all other frames */

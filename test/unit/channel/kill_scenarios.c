@@ -145,7 +145,7 @@ check_none(const struct ctx *c, const struct leat_channel *ch, const uint32_t *g
 	(void)done;
 	present_once(c, got);
 	assert_int_equal(got[CHILD], 0);
-	assert_int_equal(got[BEHIND], c->sc->with == MEDDLED && c->sc->dead);
+	assert_int_equal(got[BEHIND], c->sc->with == ASIDE && c->sc->dead);
 }
 
 /* The three frames that the dead reader held are dropped; all others are delivered. */
@@ -291,7 +291,7 @@ const struct scenario kill_scenarios[] = {
 	  TWO_DEAD },
 	{ "terminate", { .size = SIZE }, { 0 }, PRESENT, 0, false, act_terminate, check_none },
 	{ "attach and leave", { .size = SIZE }, { 0 }, PRESENT, 0, false, act_attach, check_none },
-	{ "send, set aside", { .size = SIZE }, { 0 }, 0, 0, false, act_send, check_send, MEDDLED },
+	{ "send, set aside", { .size = SIZE }, { 0 }, 0, 0, false, act_send, check_send, ASIDE },
 	{ "link set aside",
 	  { .size = SIZE, .start = SIZE - 64 },
 	  { 0 },
@@ -300,9 +300,9 @@ const struct scenario kill_scenarios[] = {
 	  false,
 	  act_send,
 	  check_send,
-	  MEDDLED },
-	{ "burst, set aside", { .size = SIZE }, { 0 }, 0, 0, false, act_burst, check_burst, MEDDLED },
-	{ "abort, set aside", { .size = SIZE }, { 0 }, 0, 0, false, act_abort, check_none, MEDDLED },
+	  ASIDE },
+	{ "burst, set aside", { .size = SIZE }, { 0 }, 0, 0, false, act_burst, check_burst, ASIDE },
+	{ "abort, set aside", { .size = SIZE }, { 0 }, 0, 0, false, act_abort, check_none, ASIDE },
 	{ "recover what was set aside",
 	  { .size = SIZE },
 	  { 0 },
@@ -311,7 +311,7 @@ const struct scenario kill_scenarios[] = {
 	  true,
 	  act_recover,
 	  check_none,
-	  MEDDLED },
+	  ASIDE },
 	{ "set aside, committed",
 	  { .size = SIZE },
 	  { 0 },

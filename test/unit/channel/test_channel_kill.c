@@ -49,14 +49,14 @@ is_slow(const struct ctx *c)
  * or also read.
  */
 static void
-meddle(struct ctx *c)
+set_aside(struct ctx *c)
 {
 	uint64_t m = *chan_mark(c->other, c->at);
 	uint32_t n;
 
-	if (c->meddled || !mark_is_at(c->other, m, c->at) || mark_state(m) != CHAN_RESERVED)
+	if (c->aside || !mark_is_at(c->other, m, c->at) || mark_state(m) != CHAN_RESERVED)
 		return;
-	c->meddled = true;
+	c->aside = true;
 	assert_int_equal(send_number(c->other, BEHIND, LEN), 0);
 	assert_int_equal(chan_ready(c->other, true), 1);
 	assert_int_equal(mark_state(*chan_mark(c->other, c->at)), CHAN_ASIDE);
@@ -77,7 +77,7 @@ setup(struct ctx *c, bool file)
 		shared_make(&c->s, &c->sc->conf);
 	c->parent = shared_attach(&c->s, NULL);
 	c->other = shared_attach(&c->s, NULL);
-	c->meddled = false;
+	c->aside = false;
 	c->notes->done = 0;
 	c->notes->consuming = 0;
 	if (is_slow(c))
@@ -137,9 +137,9 @@ setup_dead(struct ctx *c)
 		shared_make_dead(&c->s, 3, LEN);
 	if (c->sc->with == TWO_DEAD)
 		make_two_dead(c);
-	if (c->sc->with == MEDDLED)
-		meddle(c);
-	assert_int_equal(c->meddled, c->sc->with == MEDDLED && c->sc->dead);
+	if (c->sc->with == ASIDE)
+		set_aside(c);
+	assert_int_equal(c->aside, c->sc->with == ASIDE && c->sc->dead);
 }
 
 /*
@@ -298,8 +298,8 @@ kill_after(struct ctx *c, unsigned int k)
 	unsigned int i;
 
 	for (i = 0; i < k; i++) {
-		if (c->sc->with == MEDDLED)
-			meddle(c);
+		if (c->sc->with == ASIDE)
+			set_aside(c);
 		/* The call took fewer instructions this time: the child is killed after it. */
 		if (!stepper_step(pid))
 			break;
@@ -418,8 +418,8 @@ at_every_instruction(void **state)
 	k = 0;
 	shared_make(&last, &c.sc->conf);
 	do {
-		if (c.sc->with == MEDDLED)
-			meddle(&c);
+		if (c.sc->with == ASIDE)
+			set_aside(&c);
 		notes = c.notes->done + c.notes->consuming;
 		if (k++ > 0 && notes == last_notes && memcmp(last.mem, c.s.mem, last.bytes) == 0)
 			continue;

@@ -36,7 +36,7 @@ make(uint64_t start)
 }
 
 static bool
-told(struct leat_channel *ch)
+is_notified(struct leat_channel *ch)
 {
 	struct pollfd p = { .fd = leat_channel_fd(ch), .events = POLLIN };
 
@@ -61,11 +61,11 @@ each_is_told(void **state)
 	for (round = 0; round < 200; round++) {
 		for (i = 0; i < 3; i++) {
 			assert_int_equal(leat_channel_arm(r[i], FRAMES, 0), 0);
-			assert_false(told(r[i]));
+			assert_false(is_notified(r[i]));
 		}
 		assert_int_equal(send_number(ch, round, 8), 0);
 		for (i = 0; i < 3; i++)
-			assert_true(told(r[i]));
+			assert_true(is_notified(r[i]));
 		assert_int_equal(recv_number(r[round % 3], &n), 0);
 		/*
 		 * Neither a wait of one participant nor its next arming takes the others'
@@ -73,9 +73,9 @@ each_is_told(void **state)
 		 */
 		assert_int_equal(leat_channel_wait(r[round % 3], 1000), -ETIMEDOUT);
 		assert_int_equal(leat_channel_arm(r[round % 3], FRAMES, 0), 0);
-		assert_false(told(r[round % 3]));
-		assert_true(told(r[(round + 1) % 3]));
-		assert_true(told(r[(round + 2) % 3]));
+		assert_false(is_notified(r[round % 3]));
+		assert_true(is_notified(r[(round + 1) % 3]));
+		assert_true(is_notified(r[(round + 2) % 3]));
 	}
 	for (i = 0; i < 3; i++)
 		leat_channel_close(r[i]);
@@ -97,12 +97,12 @@ nothing_is_missed(void **state)
 	assert_int_equal(recv_number(r, &n), 0);
 	assert_int_equal(leat_channel_arm(r, FRAMES, 0), 0);
 	assert_int_equal(send_number(ch, 2, 8), 0);
-	assert_true(told(r));
+	assert_true(is_notified(r));
 	assert_int_equal(recv_number(r, &n), 0);
 	/* A second frame, for which the participant was not armed: arm reports it. */
 	assert_int_equal(send_number(ch, 3, 8), 0);
 	assert_int_equal(leat_channel_arm(r, FRAMES, 0), FRAMES);
-	assert_false(told(r));
+	assert_false(is_notified(r));
 	leat_channel_close(r);
 	leat_channel_close(ch);
 }
@@ -133,7 +133,7 @@ the_end_is_told_to_all(void **state)
 		assert_int_equal(leat_channel_terminate(ch), 0);
 		for (i = 0; i < 4; i++) {
 			if (i != 2)
-				assert_true(told(r[i]));
+				assert_true(is_notified(r[i]));
 			assert_int_equal(leat_channel_arm(r[i], i == 2 ? ROOM : FRAMES, 2000),
 					 -ESHUTDOWN);
 			leat_channel_close(r[i]);
@@ -156,16 +156,16 @@ room_is_told(void **state)
 	assert_int_equal(leat_channel_arm(w, ROOM, 8), 0);
 	assert_int_equal(leat_channel_arm(w, ROOM | FRAMES, 8), FRAMES);
 	assert_int_equal(leat_channel_arm(w, ROOM, 900), 0);
-	assert_false(told(w));
+	assert_false(is_notified(w));
 	assert_int_equal(recv_number(ch, &n), 0);
-	assert_true(told(w));
+	assert_true(is_notified(w));
 	assert_int_equal(leat_channel_arm(w, ROOM, 900), ROOM);
 	assert_int_equal(send_number(w, 4, 900), 0);
 	/* Room from another writer, which overwrites the oldest frame. */
 	assert_int_equal(leat_channel_arm(w, ROOM, 8), 0);
 	d = leat_channel_join(ch, &drop);
 	assert_int_equal(send_number(d, 5, 8), 0);
-	assert_true(told(w));
+	assert_true(is_notified(w));
 	assert_int_equal(leat_channel_arm(w, ROOM, 8), ROOM);
 	leat_channel_close(d);
 	leat_channel_close(w);
@@ -212,8 +212,8 @@ what_is_refused(void **state)
 		close(fds[i]);
 	assert_int_equal(leat_channel_arm(ch, FRAMES, 0), 0);
 	assert_int_equal(send_number(other, 1, 8), 0);
-	assert_true(told(ch));
-	assert_false(told(other));
+	assert_true(is_notified(ch));
+	assert_false(is_notified(other));
 	leat_channel_close(other);
 	leat_channel_close(ch);
 	shared_free(&s);

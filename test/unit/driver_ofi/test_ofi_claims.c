@@ -171,7 +171,7 @@ enum then {
 };
 
 static void
-say(int fd, const struct claims *c, enum then then)
+send_next(int fd, const struct claims *c, enum then then)
 {
 	uint8_t buf[32];
 
@@ -204,7 +204,7 @@ client(void **state)
 		tcp_send(fd, c.hello, c.hello_len);
 		(void)tcp_message(&c, fd, buf);
 		assert_int_equal(buf[6], 2);
-		say(fd, &c, (enum then)then);
+		send_next(fd, &c, (enum then)then);
 		for (i = 0; i < 50; i++)
 			pair_turn(&c.p);
 		tcp_reset(fd);
@@ -244,7 +244,7 @@ name_first(const char *dev, enum then then)
 	fd = tcp_connect(&c.p.b);
 	tcp_send(fd, c.hello, c.hello_len);
 	(void)tcp_message(&c, fd, buf);
-	say(fd, &c, then);
+	send_next(fd, &c, then);
 	for (i = 0; i < 50; i++)
 		pair_turn(&c.p);
 	assert_int_equal(c.p.b.connects, 1);
@@ -298,7 +298,7 @@ listener(void **state)
 		fd = tcp_accept(&c, lfd);
 		(void)tcp_message(&c, fd, buf);
 		tcp_send(fd, c.answer, c.answer_len);
-		say(fd, &c, (enum then)then);
+		send_next(fd, &c, (enum then)then);
 		PAIR_UNTIL(&c.p, c.p.a.down != 1);
 		assert_int_equal(c.p.a.connects, 1);
 		close(fd);

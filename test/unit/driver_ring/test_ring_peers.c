@@ -29,7 +29,7 @@ post_recv(struct leat_op *r, uint64_t *buf)
 }
 
 static void
-tell(int i)
+send_from(int i)
 {
 	struct leat_op *done;
 
@@ -41,7 +41,7 @@ tell(int i)
 
 /* Let the peers see that the hub wants marks, and the hub see their answers. */
 static void
-settle(void)
+exchange_marks(void)
 {
 	int i;
 
@@ -68,7 +68,7 @@ open_all(void **state)
 		spoke[i] = ring_test_ep(SHALLOW, &small);
 		ring_test_connect(spoke[i], hub, "hub:1", &at_spoke[i], &at_hub[i]);
 	}
-	settle();
+	exchange_marks();
 	for (i = 0; i < 64; i++)
 		post_recv(&recv[i], &in[i]);
 	return 0;
@@ -116,7 +116,7 @@ anyone(void **state)
 
 	(void)state;
 	for (n = 0; n < PEERS; n++) {
-		tell(n * 379 % PEERS);
+		send_from(n * 379 % PEERS);
 		expect(n * 379 % PEERS);
 	}
 }
@@ -137,7 +137,7 @@ answer(void **state)
 		ring_test_post(hub, &s);
 		assert_ptr_equal(ring_test_wait(hub), &s);
 		assert_ptr_equal(ring_test_wait(spoke[i]), &r);
-		tell(i);
+		send_from(i);
 		expect(i);
 	}
 }
@@ -161,21 +161,21 @@ sleeping(void **state)
 	if (leat_ep_fd(hub) < 0)
 		skip();
 	for (i = 0; i < PEERS; i += 37) {
-		tell(i);
+		send_from(i);
 		assert_int_equal(leat_ep_arm(hub), -EAGAIN);
 		leat_ep_disarm(hub);
 		expect(i);
 		assert_int_equal(leat_ep_poll(hub, &op, 1), 0);
 		assert_int_equal(leat_ep_arm(hub), 0);
 		assert_false(readable());
-		tell(i);
+		send_from(i);
 		assert_true(readable());
 		leat_ep_disarm(hub);
 		expect(i);
 	}
 	/* Some peers' messages are received, others wait for the next poll. */
 	for (i = 0; i < 3; i++)
-		tell(i);
+		send_from(i);
 	for (i = 0; i < 3; i++) {
 		assert_int_equal(leat_ep_arm(hub), -EAGAIN);
 		leat_ep_disarm(hub);
@@ -198,7 +198,7 @@ noisy(void **state)
 	int i, k;
 
 	(void)state;
-	tell(PEERS - 1);
+	send_from(PEERS - 1);
 	for (k = 0; !seen; k++) {
 		uint16_t n;
 
@@ -238,7 +238,7 @@ everybody(void **state)
 
 	(void)state;
 	for (i = 0; i < PEERS; i++)
-		tell(i);
+		send_from(i);
 	for (k = 0; sum < PEERS; k++) {
 		assert_true(k <= PEERS / 32 + 1);
 		n = leat_ep_poll(hub, ops, 32);
@@ -271,7 +271,7 @@ one_is_full(void **state)
 	}
 	assert_int_equal(i, 16);
 	for (i = 6; i < 40; i++) {
-		tell(i);
+		send_from(i);
 		expect(i);
 	}
 	/* these messages are still there, in order with those of other peers */
@@ -301,7 +301,7 @@ half_go(void **state)
 		assert_int_equal(ev.status, 0);
 	}
 	for (i = 1; i < PEERS; i += 14) {
-		tell(i);
+		send_from(i);
 		expect(i);
 	}
 }
@@ -336,7 +336,7 @@ one_dies(void **state)
 	int n = 0;
 
 	(void)state;
-	tell(1);
+	send_from(1);
 	s = ring_test_send(at_spoke[1], big, sizeof(big));
 	s.type = LEAT_OP_TSEND;
 	ring_test_post(spoke[1], &s);
@@ -347,7 +347,7 @@ one_dies(void **state)
 	assert_int_equal(ev.status, -ECONNRESET);
 	assert_int_equal(ev.peer, old);
 	reopen(1);
-	tell(1);
+	send_from(1);
 	expect(1);
 }
 
@@ -367,14 +367,14 @@ few_and_many(void **state)
 		reopen(i);
 	}
 	for (left = 4; left < 10; left += 2) {
-		tell(1);
+		send_from(1);
 		for (i = left; i < PEERS; i++) {
 			assert_int_equal(leat_ep_close(spoke[i], 0, NULL, NULL), 0);
 			ring_test_event(hub, NULL, LEAT_EV_DISCONNECTED, &ev);
 			assert_int_equal(ev.status, 0);
 		}
 		expect(1);
-		tell(3);
+		send_from(3);
 		/* Let the peers see that the hub wants no marks. */
 		for (i = 0; i < left; i++)
 			(void)leat_ep_events(spoke[i], NULL, 0);
@@ -385,17 +385,17 @@ few_and_many(void **state)
 		 */
 		for (i = PEERS - 1; i >= left; i--) {
 			reopen(i);
-			tell(i % left);
+			send_from(i % left);
 			expect_within(i % left, 2);
 		}
 		/*
 		 * Sent before the peer sets any mark, and polled after the hub relies on its marks.
 		 */
-		tell(2);
-		settle();
+		send_from(2);
+		exchange_marks();
 		expect(2);
 		for (i = 0; i < PEERS; i++) {
-			tell(i);
+			send_from(i);
 			expect(i);
 		}
 	}

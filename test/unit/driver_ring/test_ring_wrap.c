@@ -16,7 +16,7 @@ static struct ring_pair p;
 
 /* Send one message of 8 bytes with that value from x to y; y polls for it before it is sent. */
 static void
-one(struct leat_ep *x, uint16_t peer, struct leat_ep *y, uint64_t value)
+exchange_one(struct leat_ep *x, uint16_t peer, struct leat_ep *y, uint64_t value)
 {
 	struct leat_op tx, rx, *op;
 	uint64_t in = 0;
@@ -44,9 +44,9 @@ static uint64_t
 talk(uint64_t sent, uint64_t n, bool answers)
 {
 	for (; n > 0; n--, sent++) {
-		one(p.a, p.pa, p.b, sent);
+		exchange_one(p.a, p.pa, p.b, sent);
 		if (answers)
-			one(p.b, p.pb, p.a, sent);
+			exchange_one(p.b, p.pb, p.a, sent);
 	}
 	return sent;
 }

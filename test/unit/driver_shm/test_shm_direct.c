@@ -20,7 +20,7 @@
 #include "telemetry_client.h"
 
 #define SHARE "fabric_shm0"
-#define LONER "fabric_shm1" /* without share=1 */
+#define NOT_SHARED "fabric_shm1" /* without share=1 */
 #define ALL (LEAT_MR_REMOTE_READ | LEAT_MR_REMOTE_WRITE | LEAT_MR_REMOTE_ATOMIC)
 #define SIZE 65536
 #define PATIENCE 1000000 /* polls */
@@ -144,7 +144,7 @@ wait_back(const struct leat_op *op)
 
 /* @return a counter of an endpoint, from telemetry */
 static uint64_t
-told(const struct end *e, const char *what)
+counter(const struct end *e, const char *what)
 {
 	return telemetry_counter(sock, "/leat/shm", leat_ep_id(e->ep), what);
 }
@@ -195,9 +195,9 @@ test_without_the_target(void **state)
 	post(&op);
 	assert_true(back(&op));
 	assert_memory_equal(&old, "xxxxxxxx", 8);
-	assert_int_equal(told(&a, "shared_ops"), 5);
-	assert_int_equal(told(&b, "shared_ops"), 0);
-	assert_int_equal(told(&a, "share_ended"), 0);
+	assert_int_equal(counter(&a, "shared_ops"), 5);
+	assert_int_equal(counter(&b, "shared_ops"), 0);
+	assert_int_equal(counter(&a, "share_ended"), 0);
 }
 
 static void
@@ -287,7 +287,7 @@ test_rights_and_bounds(void **state)
 	/* The region is deregistered. */
 	assert_int_equal(leat_mr_deregister(mr), 0);
 	expect_status(op, -EACCES);
-	assert_int_equal(told(&a, "shared_ops"), 1);
+	assert_int_equal(counter(&a, "shared_ops"), 1);
 }
 
 /* A region that is not in EAL's memory is reached as without share=1. */
@@ -318,8 +318,8 @@ test_other_memory(void **state)
 	wait_back(&op);
 	assert_int_equal(op.status, 0);
 	assert_memory_equal(words, a.mem, 8192);
-	assert_int_equal(told(&b, "shared_copies"), 1);
-	assert_int_equal(told(&a, "shared_ops"), 0);
+	assert_int_equal(counter(&b, "shared_copies"), 1);
+	assert_int_equal(counter(&a, "shared_ops"), 0);
 	assert_int_equal(leat_mr_deregister(mr), 0);
 	free(words);
 }
@@ -350,7 +350,7 @@ test_many_regions(void **state)
 		assert_int_equal(((uint64_t *)b.mem)[i], 3);
 	}
 	/* One of the 1,024 regions is b's own. */
-	assert_int_equal(told(&a, "shared_ops"), 1023);
+	assert_int_equal(counter(&a, "shared_ops"), 1023);
 	for (i = 0; i < RTE_DIM(mrs); i++)
 		assert_int_equal(leat_mr_deregister(mrs[i]), 0);
 }
@@ -377,7 +377,7 @@ test_message(void **state)
 	assert_int_equal(recv.len, SIZE);
 	assert_memory_equal(a.mem, b.mem, SIZE);
 	wait_back(&send);
-	assert_int_equal(told(&b, "shared_copies"), 1);
+	assert_int_equal(counter(&b, "shared_copies"), 1);
 }
 
 /* One side shares its memory, and the other does not. */
@@ -390,14 +390,14 @@ test_one_side_only(void **state)
 
 	(void)state;
 	for (turn = 0; turn < 2; turn++) {
-		open_both(turn == 0 ? SHARE : LONER, turn == 0 ? LONER : SHARE);
+		open_both(turn == 0 ? SHARE : NOT_SHARED, turn == 0 ? NOT_SHARED : SHARE);
 		op = one_sided(LEAT_OP_WRITE, 0, &value, 8);
 		post(&op);
 		assert_int_equal(*(uint64_t *)b.mem, 0);
 		wait_back(&op);
 		assert_int_equal(op.status, 0);
 		assert_int_equal(*(uint64_t *)b.mem, 5);
-		assert_int_equal(told(turn == 0 ? &a : &b, "shared_ops"), 0);
+		assert_int_equal(counter(turn == 0 ? &a : &b, "shared_ops"), 0);
 		end_close(&a);
 		end_close(&b);
 	}
@@ -408,7 +408,7 @@ main(int argc, char **argv)
 {
 	static char pci[] = "--no-pci", log[] = "--log-level=leat.*:error", huge[] = "--no-huge",
 		    m[] = "-m", mib[] = "64", d0[] = "--vdev=" SHARE ",share=1,dir=@leat-direct",
-		    d1[] = "--vdev=" LONER ",dir=@leat-direct";
+		    d1[] = "--vdev=" NOT_SHARED ",dir=@leat-direct";
 	const struct CMUnitTest tests[] = {
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 		TEST(test_without_the_target), TEST(test_writes_keep_their_order),

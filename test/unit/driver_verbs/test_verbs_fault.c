@@ -24,7 +24,7 @@
 
 static struct leat_op ops[OPS];
 static struct leat_op *back[OPS];
-static char mem[4096], elsewhere[8];
+static char mem[4096], outside[8];
 static struct leat_ep *ep;
 static struct leat_mr *mr;
 static uint16_t peer[PEERS];
@@ -189,7 +189,7 @@ memory(void **state)
 	(void)state;
 	open_all();
 	ops[0] = (struct leat_op){
-		.type = LEAT_OP_SEND, .peer = peer[0], .buf = elsewhere, .size = 8, .mr = mr
+		.type = LEAT_OP_SEND, .peer = peer[0], .buf = outside, .size = 8, .mr = mr
 	};
 	while (leat_ep_post(ep, &op, 1) == 0)
 		assert_int_equal(rte_errno, EAGAIN);

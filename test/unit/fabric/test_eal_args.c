@@ -14,7 +14,7 @@
 
 /* Count an option among EAL's arguments. */
 static unsigned int
-told(const struct eal_args *s, const char *what)
+count_args(const struct eal_args *s, const char *what)
 {
 	unsigned int n = 0;
 	int i;
@@ -50,18 +50,18 @@ test_pci(void **state)
 	(void)state;
 	for (i = 0; i < sizeof(named) / sizeof(named[0]); i++) {
 		split(&s, (char *)named[i][0], (char *)named[i][1]);
-		assert_int_equal(told(&s, "--no-pci"), 0);
-		assert_int_equal(told(&s, named[i][0]), 1);
+		assert_int_equal(count_args(&s, "--no-pci"), 0);
+		assert_int_equal(count_args(&s, named[i][0]), 1);
 		eal_args_free(&s);
 	}
 	split(&s, NULL, NULL);
-	assert_int_equal(told(&s, "--no-pci"), 1);
+	assert_int_equal(count_args(&s, "--no-pci"), 1);
 	eal_args_free(&s);
 	split(&s, (char *)"--no-pci", NULL);
-	assert_int_equal(told(&s, "--no-pci"), 1);
+	assert_int_equal(count_args(&s, "--no-pci"), 1);
 	eal_args_free(&s);
 	split(&s, (char *)"--allocate", NULL);
-	assert_int_equal(told(&s, "--no-pci"), 1);
+	assert_int_equal(count_args(&s, "--no-pci"), 1);
 	eal_args_free(&s);
 }
 
@@ -75,17 +75,17 @@ test_devices(void **state)
 	split(&s, (char *)"--vdev=fabric_ring0,depth=16", (char *)"--vdev=net_null0");
 	assert_int_equal(s.nb_specs, 1);
 	assert_string_equal(s.specs[0], "fabric_ring0,depth=16");
-	assert_int_equal(told(&s, "--vdev=net_null0"), 1);
+	assert_int_equal(count_args(&s, "--vdev=net_null0"), 1);
 	eal_args_free(&s);
 	split(&s, (char *)"--vdev", (char *)"fabric_ring1");
 	assert_int_equal(s.nb_specs, 1);
 	assert_string_equal(s.specs[0], "fabric_ring1");
-	assert_int_equal(told(&s, "--vdev"), 0);
+	assert_int_equal(count_args(&s, "--vdev"), 0);
 	eal_args_free(&s);
 	/* --vdev without a value: EAL complains. */
 	split(&s, (char *)"--vdev", NULL);
 	assert_int_equal(s.nb_specs, 0);
-	assert_int_equal(told(&s, "--vdev"), 1);
+	assert_int_equal(count_args(&s, "--vdev"), 1);
 	eal_args_free(&s);
 }
 
@@ -108,15 +108,16 @@ test_settings(void **state)
 	assert_true(s.no_tune);
 	assert_null(s.tune_dir);
 	assert_null(s.settings);
-	assert_int_equal(told(&s, "--no-tune"), 0);
-	assert_int_equal(told(&s, "--no-tuner"), 1);
+	assert_int_equal(count_args(&s, "--no-tune"), 0);
+	assert_int_equal(count_args(&s, "--no-tuner"), 1);
 	eal_args_free(&s);
 	assert_int_equal(eal_args_split(&s, RTE_DIM(dir), dir, RTE_DIM(dir)), 0);
 	assert_false(s.no_tune);
 	assert_string_equal(s.tune_dir, "d");
 	assert_string_equal(s.settings, "b");
-	assert_int_equal(told(&s, "--tune-dir") + told(&s, "d") + told(&s, "b"), 0);
-	assert_int_equal(told(&s, "-m64"), 1);
+	assert_int_equal(count_args(&s, "--tune-dir") + count_args(&s, "d") + count_args(&s, "b"),
+			 0);
+	assert_int_equal(count_args(&s, "-m64"), 1);
 	eal_args_free(&s);
 	for (i = 0; i < RTE_DIM(lacking); i++) {
 		assert_int_equal(eal_args_split(&s, 2, lacking[i], 2), -EINVAL);
@@ -133,14 +134,14 @@ test_sharing(void **state)
 
 	(void)state;
 	split(&s, (char *)"--file-prefix=x", NULL);
-	assert_int_equal(told(&s, "--in-memory") + told(&s, "--no-shconf"), 0);
+	assert_int_equal(count_args(&s, "--in-memory") + count_args(&s, "--no-shconf"), 0);
 	eal_args_free(&s);
 	split(&s, (char *)"--no-huge", NULL);
-	assert_int_equal(told(&s, "--in-memory"), 0);
-	assert_int_equal(told(&s, "--no-shconf"), 1);
+	assert_int_equal(count_args(&s, "--in-memory"), 0);
+	assert_int_equal(count_args(&s, "--no-shconf"), 1);
 	eal_args_free(&s);
 	split(&s, NULL, NULL);
-	assert_int_equal(told(&s, "--in-memory"), 1);
+	assert_int_equal(count_args(&s, "--in-memory"), 1);
 	eal_args_free(&s);
 }
 

@@ -229,7 +229,7 @@ turns(unsigned int n)
 
 /* Turn until the reactor blocks in each turn. */
 static inline void
-settle(void)
+turn_until_blocked(void)
 {
 	turns(3);
 	assert_true(os.blocks > 0);

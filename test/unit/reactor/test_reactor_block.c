@@ -28,7 +28,7 @@ test_timeouts(void **state)
 	uint64_t asleep, expiry;
 
 	(void)state;
-	settle();
+	turn_until_blocked();
 	assert_int_equal(leat_reactor_idle_effective(app.r), LEAT_IDLE_BLOCK);
 	assert_int_equal(os.sleeps, 0);
 
@@ -123,7 +123,7 @@ test_woken(void **state)
 	uint64_t now;
 
 	(void)state;
-	settle();
+	turn_until_blocked();
 	s = stats();
 	os.meanwhile = ask_message;
 	now = test_clock;
@@ -165,7 +165,7 @@ test_fallback(void **state)
 	unsigned int blocks, sleeps;
 
 	(void)state;
-	settle();
+	turn_until_blocked();
 	blocks = os.blocks;
 	test_poller_add(app.r, &t, "busybody", 0);
 	turns(3);
@@ -259,7 +259,7 @@ removed(void (*how)(void))
 	struct leat_reactor_stats s;
 	unsigned int arms;
 
-	settle();
+	turn_until_blocked();
 	post_recvs(1);
 	os.meanwhile = how;
 	turns(2);
@@ -313,7 +313,7 @@ test_paused(void **state)
 
 	(void)state;
 	keep_a_timer(&timer);
-	settle();
+	turn_until_blocked();
 	assert_int_equal(leat_poller_pause(app.p), 0);
 	turns(2);
 	arms = mock.nb_arm;
@@ -337,7 +337,7 @@ test_shut(void **state)
 
 	(void)state;
 	keep_a_timer(&timer);
-	settle();
+	turn_until_blocked();
 	assert_int_equal(leat_ep_shutdown(app.ep, 1000), 0);
 	turns(5);
 	assert_int_equal(app.shutdowns, 1);
@@ -358,7 +358,7 @@ test_busy(void **state)
 	unsigned int i;
 
 	(void)state;
-	settle();
+	turn_until_blocked();
 	mock.arm_ret = -EBUSY;
 	for (i = 0; i < 10; i++) {
 		turns(1);
@@ -387,7 +387,7 @@ static void
 test_events_follow(void **state)
 {
 	(void)state;
-	settle();
+	turn_until_blocked();
 	os.meanwhile = poke_it;
 	turns(1);
 	assert_int_equal(mock.nb_progress, progress);

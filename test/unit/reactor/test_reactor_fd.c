@@ -462,7 +462,7 @@ test_block(void **state)
 	pair_open(&a);
 	a.then = near_read;
 	blocked = &a;
-	settle();
+	turn_until_blocked();
 	pair_add(app.r, &a, EPOLLIN);
 	turns(100);
 	/* The reactor still blocks. */

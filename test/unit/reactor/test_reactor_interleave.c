@@ -128,7 +128,7 @@ test_interleavings(void **state)
 
 	(void)state;
 	os.poke_later = true;
-	settle();
+	turn_until_blocked();
 	for (a = BEFORE; a < POINTS; a++)
 		for (b = a; b < POINTS; b++)
 			for (c = b; c < POINTS; c++)

@@ -41,7 +41,7 @@ static const struct sample samples[] = {
 	    1, 2, 3, 4, 5,    6,    7,	  8,	0x00, 0x10, 0x00, 0x00, 0xa1, 0xb2, 0xc3, 0xd4 } },
 	{ { .opcode = STREAM_OP_END, .total = 0x0000000123456789 },
 	  false,
-	  { 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0x23, 0x45, 0x67, 0x89 } },
+	  { 0xff, [19] = 1, 0x23, 0x45, 0x67, 0x89 } },
 };
 
 static void

@@ -55,7 +55,8 @@ pass(struct leat_msg_conn *from, struct leat_msg_conn *to, uint32_t n)
 
 /* Send one message from x to y, and wait until it is received. */
 static void
-one(struct end *x, struct leat_msg_conn *cx, struct end *y, struct leat_msg_conn *cy, uint64_t size)
+exchange_one(struct end *x, struct leat_msg_conn *cx, struct end *y, struct leat_msg_conn *cy,
+	     uint64_t size)
 {
 	struct leat_msg_req tx, rx;
 	uint64_t i;
@@ -75,7 +76,7 @@ one(struct end *x, struct leat_msg_conn *cx, struct end *y, struct leat_msg_conn
 
 /* Drive until neither side has a control message left to send. */
 static void
-settle(struct leat_msg_conn *ca, struct leat_msg_conn *cb)
+drive_controls(struct leat_msg_conn *ca, struct leat_msg_conn *cb)
 {
 	int i;
 
@@ -99,19 +100,19 @@ far_apart(enum leat_msg_mode mode, uint32_t first_id, uint32_t laps, unsigned in
 	unsigned int i;
 
 	assert_int_equal(leat_msg_conn_mode(c), mode);
-	one(&a, c, &b, d, LARGE);
-	one(&b, d, &a, c, LARGE);
-	settle(c, d);
+	exchange_one(&a, c, &b, d, LARGE);
+	exchange_one(&b, d, &a, c, LARGE);
+	drive_controls(c, d);
 	pass(c, d, laps);
 	pass(d, c, laps);
 	for (i = 0; i < k; i++) {
-		one(&a, c, &b, d, i % 17);
-		one(&b, d, &a, c, 8);
+		exchange_one(&a, c, &b, d, i % 17);
+		exchange_one(&b, d, &a, c, 8);
 	}
 	for (i = 0; i < 3; i++) {
-		one(&a, c, &b, d, LARGE);
-		one(&b, d, &a, c, LARGE);
-		one(&a, c, &b, d, 3);
+		exchange_one(&a, c, &b, d, LARGE);
+		exchange_one(&b, d, &a, c, LARGE);
+		exchange_one(&a, c, &b, d, 3);
 	}
 	close_both(c);
 }
@@ -162,9 +163,9 @@ test_first_large_is_late(void **state)
 		c = connected(&conf);
 		d = b.accepted;
 		pass(d, c, laps[i]);
-		one(&b, d, &a, c, LARGE);
-		one(&b, d, &a, c, 1);
-		one(&a, c, &b, d, LARGE);
+		exchange_one(&b, d, &a, c, LARGE);
+		exchange_one(&b, d, &a, c, 1);
+		exchange_one(&a, c, &b, d, LARGE);
 		close_both(c);
 	}
 }
@@ -188,7 +189,7 @@ delivered(struct leat_msg_conn *c)
 	drive_until(a.nb_back == 1 && b.nb_back == 1);
 	assert_int_equal(tx.status, 0);
 	assert_int_equal(rx.status, 0);
-	settle(c, b.accepted);
+	drive_controls(c, b.accepted);
 }
 
 /* Many messages that ask for no answer, before the first one that does, and between two such. */
@@ -303,7 +304,7 @@ test_all_are_sent(void **state)
 			fail_msg("message %lu is %lu", (unsigned long)i, (unsigned long)word);
 		a.nb_back = b.nb_back = 0;
 	}
-	one(&a, c, &b, b.accepted, LARGE);
+	exchange_one(&a, c, &b, b.accepted, LARGE);
 	close_both(c);
 }
 

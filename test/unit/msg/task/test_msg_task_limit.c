@@ -28,7 +28,7 @@ hold(struct leat_msg_conn *c)
 }
 
 static void
-go_on(struct leat_msg_conn *c)
+resume(struct leat_msg_conn *c)
 {
 	c->tx_bytes -= MSG_DATA_AHEAD;
 	msg_work(c);
@@ -113,7 +113,7 @@ recv_begun(void *arg)
 	/* The sender is told, and nothing is written to the buffer from here on. */
 	assert_int_equal(leat_task_join(sender, NULL), 0);
 	assert_int_equal(k.ret, -ETIMEDOUT);
-	go_on(p.c);
+	resume(p.c);
 	memset(in, 0x55, BIG);
 	works(&p);
 
@@ -133,7 +133,7 @@ recv_begun(void *arg)
 	assert_int_equal(leat_task_cancel(second), 0);
 	join(second, &behind, -ECANCELED);
 	/* The first receive gets its message nevertheless. */
-	go_on(p.c);
+	resume(p.c);
 	join(first, &small, BIG);
 	assert_memory_equal(in, out, BIG);
 	join(sender, &k, 0);
