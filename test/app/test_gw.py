@@ -46,7 +46,7 @@ def tcp_backend_and_unix_listener():
         with Gateways(VDEV, "127.0.0.1:" + s.port, listen=path) as g:
             check(g.where == path, g.where)
             check(cli(path, "PING") == "PONG\n", "PING")
-            # The log names the server's id of the client.
+            # The log names the client's address at the server.
             c = g.connect()
             name = c.call("CLIENT", "ID") and dict(
                 f.split("=", 1)

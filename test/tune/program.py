@@ -112,7 +112,7 @@ def latency_us(settings):
 
 
 class Program(FakeProcess):
-    """The program. work() measures as its settings say, until the end."""
+    """The program. work() makes calls as fast as the settings say, until the end."""
 
     def __init__(self, dir, *, flat=False, noise=0.02, seed=1):
         super().__init__(dir, program="fake-bench", objects=0)

@@ -353,7 +353,7 @@ class RealDeaths(Deaths, Case):
         p = self.spawn([REAL, "--tune-dir", self.dir, "--workers", "1", "--rows", "4", *options],
                        stderr=subprocess.DEVNULL)
         self.assertEqual(p.stdout.readline(), "ready\n")
-        # The process's control thread serves the addition.
+        # The control thread adds the object to the block a moment later.
         with self.only() as process:
             self.eventually(lambda: process.snapshot().find(self.path))
         return p

@@ -124,7 +124,7 @@ def main() -> int:
             raise AssertionError("a symbolic link")
         except leat_tune.DirError:
             pass
-        # The directory of the other user is for that user.
+        # The other user's process may use that user's directory.
         ended = run(program, other, OTHER)
         assert ended.returncode in (0, 126), ended
     return 0

@@ -211,7 +211,7 @@ addresses(void **state)
 	assert_int_equal(vb_addr_parse("10.0.0.1:0", false, &ss), -EINVAL);
 }
 
-/* The GID's address on a device that has IPv4 only. */
+/* The source address on a device that has IPv4 only. */
 struct sockaddr *
 vb_src_for(struct vb_dev *d, int family)
 {

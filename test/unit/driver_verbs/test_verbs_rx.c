@@ -364,7 +364,7 @@ picture(void **state)
 	collect();
 	assert_true(seen[1].done);
 	assert_int_equal(seen[1].status, -ECANCELED);
-	begin(0); /* message 2, in receive 0's turn */
+	begin(0); /* takes receive 2, but the message is given to 0 */
 	complete(0);
 	collect();
 	assert_true(seen[0].done);

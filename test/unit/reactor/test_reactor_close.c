@@ -101,7 +101,7 @@ last_moment(void *arg, char *what, size_t len)
 	(void)what;
 	(void)len;
 	if (leat_reactor_call(asking, on_message, NULL) == 0)
-		dropped++; /* a message that was accepted and never ran */
+		dropped++; /* accepted, so it must be run */
 	return 0;
 }
 

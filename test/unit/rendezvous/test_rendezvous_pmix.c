@@ -536,7 +536,7 @@ test_sizes(void **state)
 	assert_msg_has("PMIX_RANK is 0, but PMIx says 1");
 	fake.rank = ME;
 	assert_int_equal(fake_calls(STUB_FINALIZE), fake_calls(STUB_INIT));
-	/* The library was not used yet. */
+	/* Refused before PMIx is used: no instance was opened. */
 	nb_opened--;
 	assert_null(try_open((struct leat_rendezvous_conf){ .rank_given = true, .rank = 1 }));
 	assert_msg_has("the rank was given as 1, but it is 0");

@@ -319,7 +319,7 @@ hopeless(enum answer how)
 	assert_int_equal(stats_of(&a).retries, 0);
 	finish(s);
 
-	/* Nor does the session ask the next server. */
+	/* The same if the first server had accepted, and its successor refuses. */
 	a.nb_ev[LEAT_RPC_ENDED] = 0;
 	srv.answer = ACCEPT;
 	s = begin();
@@ -418,7 +418,7 @@ test_tries(void **state)
 	assert_int_equal(req.status, -ECONNREFUSED);
 	finish(s);
 
-	/* The time limit begins anew with a session that is up, not with one that is not. */
+	/* The count of attempts begins anew after a connection that lasted, not after others. */
 	srv.requests = a.nb_ev[LEAT_RPC_ENDED] = 0;
 	srv.answer = ACCEPT;
 	s = begin();

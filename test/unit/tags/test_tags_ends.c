@@ -31,7 +31,7 @@ tsend(uint16_t peer, uint64_t tag)
 	};
 }
 
-/* Check that the next segment to peer 0 is of that kind, and the next one in its direction. */
+/* Check that the next segment to peer 0 is of that kind, and has that sequence number. */
 static void
 expect(enum tags_kind kind, uint16_t seq)
 {

@@ -43,7 +43,7 @@ tsend(uint16_t peer, uint64_t tag)
 	};
 }
 
-/* Connect a further peer, which claims any window and gets more than that. */
+/* Connect a further peer, which claims the largest windows, and send it more than those take. */
 static void
 stick(unsigned int i)
 {
@@ -210,7 +210,7 @@ refuses_live(const struct leat_op *op)
 	return op->type != LEAT_OP_SEND || op->peer != live;
 }
 
-/* Check the next segment to the live peer, which has taken so many replies. */
+/* Let the next segment of the live peer arrive, which has taken so many replies. */
 static void
 live_sends(struct tags_hdr h, uint32_t bytes, uint16_t replies)
 {

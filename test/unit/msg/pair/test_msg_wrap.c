@@ -278,7 +278,7 @@ test_mixed_plain(void **state)
 	}
 }
 
-/* The messages that the tests above skip. */
+/* Really send the messages that the tests above skip. */
 static void
 test_all_are_sent(void **state)
 {
