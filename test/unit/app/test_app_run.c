@@ -411,7 +411,7 @@ foreign_handler(int sig)
 	_exit(WRONG);
 }
 
-/* Ignore the signal as libraries below drivers do, exactly when it arrives. */
+/* Install handlers as libraries below drivers do, exactly when a signal arrives. */
 static void
 probe_interrupted(void)
 {

@@ -273,7 +273,7 @@ rule_5_child_skipped(void *arg)
 	/* Not cancelled a second time. */
 	assert_int_equal(k.stubborn.h.cancels, 1);
 	assert_int_equal(k.stubborn.ret, 3);
-	/* Its own cancel spared the canceller, so that only this one reached it. */
+	/* The stayer's own cancel spared the stayer, so that only this one reached it. */
 	assert_int_equal(k.stayer.wait, -ECANCELED);
 	assert_int_equal(k.stayer.h.cancels, 1);
 	assert_int_equal(k.result, 0);

@@ -146,7 +146,7 @@ refuse(const uint8_t *buf, size_t len, uint64_t mask, int error, const char *wor
 		fail_msg("'%s' is not in '%s'", word, leat_err_msg());
 }
 
-/* One value is v; it does not matter unless it is checked. */
+/* Check that v is refused as a value, and does not matter if the mask does not name it. */
 static void
 refuse_value(enum every_tune_setting i, uint64_t v, int error)
 {
