@@ -173,7 +173,7 @@ test_options(void **state)
 	assert_int_equal(mock.inline_max, 64);
 	assert_int_equal(ep->ctrl->set.inline_max, -1);
 
-	/* The device has no such choice: all sends are signaled or none. */
+	/* The device can't choose which sends are signaled: an interval is refused. */
 	assert_int_equal(set(ep, "inline_max", "7"), 0);
 	assert_int_equal(set(ep, "signal_interval", "8"), -EOPNOTSUPP);
 	assert_non_null(strstr(tune_text(tune_of(ep)), "mock"));

@@ -185,7 +185,7 @@ test_recv_together(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* Small enough to travel in one send, but more than the receiver accepts so. */
+/* A message that fits into one send, but is longer than the receiver's max_size. */
 static void
 test_small_limit(void **state)
 {
