@@ -398,11 +398,13 @@ void chan_set_corrupt(struct leat_channel *ch, const char *what, uint64_t pos)
 #define chan_corrupt(ch, what, pos) (chan_set_corrupt((ch), (what), (pos)), -EPROTO)
 
 /* ---- block.c ---- */
-/* Set sizes and pointers of the handle from a block, whose head is checked. 0, -errno */
+/* Set sizes and pointers of the handle from a block, whose head is checked. @return 0, -errno */
 int chan_view(struct leat_channel *ch, void *mem, uint64_t bytes);
-/* Load the positions. 0; -EPROTO: not free <= read <= write < free + size */
+/* Load the positions. @return 0; -EPROTO: not free <= read <= write < free + size */
 int chan_positions(const struct leat_channel *ch, uint64_t *write, uint64_t *read, uint64_t *free);
-/* Check the block's invariants, as far as a few loads can. 0; -EPROTO: the handle is broken */
+/*
+ * Check the block's invariants, as far as a few loads can. @return 0; -EPROTO: the handle is broken
+ */
 int chan_check(struct leat_channel *ch);
 struct leat_channel *chan_attach(struct chan_map *map, void *mem, uint64_t bytes,
 				 const struct leat_channel_opts *opts);
@@ -416,13 +418,13 @@ bool chan_process_is_self(const struct chan_process *p);
 struct chan_ns chan_ns_self(void);
 /* Are both namespaces known, and the same? */
 bool chan_ns_same(struct chan_ns a, struct chan_ns b);
-/* Get the start time of this process. 0, -errno */
+/* Get the start time of this process. @return 0, -errno */
 int chan_start_self(uint64_t *start);
 /* Words `owner` for a slot to be taken: for the holder of its lock, or by the pid. */
 uint64_t chan_who_locked(struct leat_channel *ch, uint32_t slot);
 uint64_t chan_who_by_pid(struct leat_channel *ch, uint32_t slot, uint64_t start);
 void chan_who_describe(struct leat_channel *ch);
-/* Start time of the owner's process, in ticks since boot; 0: unknown */
+/* Return the start time of the owner's process, in ticks since boot; 0: unknown */
 uint64_t chan_who_start(const struct leat_channel *ch, uint32_t slot, uint64_t owner);
 /*
  * May the participant with this identity in its slot still run? Only a participant that is
@@ -442,7 +444,7 @@ int chan_recover_slot(struct leat_channel *ch, uint32_t slot);
 bool chan_held_up(struct leat_channel *ch, enum chan_cause cause, uint64_t pos);
 /* As chan_held_up(), and check m's owner, who holds the frame. */
 void chan_stuck(struct leat_channel *ch, enum chan_cause cause, uint64_t pos, uint64_t m);
-/* The slow part of chan_tick(). 1: found dead participants; 0; -EPROTO */
+/* Do the slow part of chan_tick(). @return 1: found dead participants; 0; -EPROTO */
 int chan_tick_clock(struct leat_channel *ch) __attribute__((cold));
 
 /*
@@ -501,16 +503,16 @@ chan_notify(struct leat_channel *ch, bool room)
 }
 
 /* ---- room.c ---- */
-/* Move free over frames that are read. 1: it moved; 0; -errno */
+/* Move free over frames that are read. @return 1: it moved; 0; -errno */
 int chan_reclaim(struct leat_channel *ch);
 /* Is there room for this many granules, at the moment? 1, 0, -errno */
 int chan_room(struct leat_channel *ch, uint32_t granules);
 /* Check the owner of the frame at which free stops: it may be dead. */
 void chan_look_at_oldest(struct leat_channel *ch);
-/* Drop the oldest frame. 1; 0: none whose drop makes room; -errno */
+/* Drop the oldest frame. @return 1; 0: none whose drop makes room; -errno */
 int chan_drop_oldest(struct leat_channel *ch);
 
-/* Is there room at w? One granule stays free: write < free + size. 1, 0, -errno */
+/* Is there room at w? One granule stays free: write < free + size. @return 1, 0, -errno */
 static inline int
 chan_room_at(struct leat_channel *ch, uint64_t w, uint32_t granules)
 {
@@ -527,7 +529,9 @@ chan_room_at(struct leat_channel *ch, uint64_t w, uint32_t granules)
 }
 
 /* ---- read.c ---- */
-/* Is there a frame to take? sleepy: the caller is about to sleep. 1, 0, -ESHUTDOWN, -EPROTO */
+/*
+ * Is there a frame to take? sleepy: the caller is about to sleep. @return 1, 0, -ESHUTDOWN, -EPROTO
+ */
 int chan_ready(struct leat_channel *ch, bool sleepy);
 
 #endif /* CHANNEL_PVT_H */

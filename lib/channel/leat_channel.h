@@ -570,8 +570,8 @@ enum leat_channel_counter {
 	LEAT_CHANNEL_OVERWRITTEN, /**< oldest frames dropped for newer ones */
 	LEAT_CHANNEL_INVALID,	  /**< frames with a wrong header */
 	LEAT_CHANNEL_ABORTED,	  /**< reservations of dead writers, made empty */
-	LEAT_CHANNEL_RETURNED, /**< frames of dead readers or given back, to be delivered again */
-	LEAT_CHANNEL_LOST,     /**< frames of dead readers dropped, or given back too often */
+	LEAT_CHANNEL_RETURNED,	  /**< to be delivered again: from dead readers, or given back */
+	LEAT_CHANNEL_LOST,	  /**< frames of dead readers dropped, or given back too often */
 	LEAT_CHANNEL_COUNTERS,
 };
 

@@ -22,7 +22,9 @@ union control {
 	char space[CMSG_SPACE(FDS * sizeof(int))];
 };
 
-/* Create the eventfds. The handle gets duplicates; these are closed in any case. 0, -errno */
+/*
+ * Create the eventfds. The handle gets duplicates; these are closed in any case. @return 0, -errno
+ */
 static int
 create_eventfds(struct leat_channel *ch)
 {

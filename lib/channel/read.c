@@ -115,8 +115,8 @@ give_back(struct leat_channel *ch, unsigned int from)
 }
 
 /*
- * Drop the ith held frame, whose header is invalid. 0; -EPROTO: INVALID_END, and the frames behind
- * it were given back
+ * Drop the ith held frame, whose header is invalid. @return 0; -EPROTO: INVALID_END, and the frames
+ * behind it were given back
  */
 static int __attribute__((cold, noinline)) drop_invalid(struct leat_channel *ch, unsigned int i)
 {
@@ -165,7 +165,7 @@ open_rest(struct leat_channel *ch, struct leat_channel_frame *frames, unsigned i
 }
 
 /*
- * Pass the claimed frames to the caller. Number of frames; 0: all were invalid and skipped;
+ * Pass the claimed frames to the caller. @return number of frames; 0: all were invalid and skipped;
  * -EPROTO: one was invalid, and none before it was valid
  */
 static inline int
@@ -212,9 +212,9 @@ search_begin(struct leat_channel *ch, uint64_t count, uint64_t *p, uint64_t *r)
 
 /*
  * Claim a RETURNED frame behind the read position: one to be delivered again, or one that was set
- * aside and then committed. 1; 0: none; -EPROTO. Such frames are rare: a participant that makes one
- * increments the count, and a reader that has found none for a count need not search again. A
- * reader that has found one continues behind it, so all of them take one walk.
+ * aside and then committed. @return 1; 0: none; -EPROTO. Returned frames are rare: a participant
+ * that makes one increments the count, and a reader that has found none for a count need not search
+ * again. A reader that has found one continues behind it, so all of them take one walk.
  */
 static int
 claim_returned(struct leat_channel *ch, struct leat_channel_frame *f)
@@ -233,9 +233,9 @@ claim_returned(struct leat_channel *ch, struct leat_channel_frame *f)
 		ch->looked++;
 		if (!mark_is_at(ch, m, p)) {
 			/*
-				 * The granule was reused, so free is beyond it: all frames before
-				 * free are read.
-				 */
+			 * The granule was reused, so free is beyond it: all frames before
+			 * free are read.
+			 */
 			now = atomic_load_explicit(&ch->block->free, memory_order_acquire);
 			if ((int64_t)(now - p) <= 0)
 				return chan_corrupt(ch, "no frame behind read", p);
@@ -247,9 +247,9 @@ claim_returned(struct leat_channel *ch, struct leat_channel_frame *f)
 			return chan_corrupt(ch, "length of a frame", p);
 		if (mark_state(m) == CHAN_RETURNED) {
 			/*
-				 * Its writer may have committed an earlier frame meanwhile, which
-				 * this search has passed: that frame comes first.
-				 */
+			 * Its writer may have committed an earlier frame meanwhile, which
+			 * this search has passed: that frame comes first.
+			 */
 			now = atomic_load_explicit(&ch->block->returned, memory_order_acquire);
 			if (now != count) {
 				count = now;
@@ -301,8 +301,8 @@ set_aside(struct leat_channel *ch, uint64_t r, uint64_t m, bool at_once)
 }
 
 /*
- * Claim frames at the read position. Number of frames; 0: claim_returned() may find some; -EAGAIN,
- * -ESHUTDOWN, -EPROTO
+ * Claim frames at the read position. @return number of frames; 0: claim_returned() may find some;
+ * -EAGAIN, -ESHUTDOWN, -EPROTO
  */
 static int
 claim_next(struct leat_channel *ch, struct leat_channel_frame *frames, unsigned int n)
@@ -403,8 +403,8 @@ look_behind(struct leat_channel *ch, uint64_t *held)
 
 /*
  * No frame comes at read any more, but frames behind it may come back: those that were set aside
- * while their writers fill them, and those of readers that may die. 1: claim_returned() may find
- * one; 0: wait; -ESHUTDOWN: all frames are read; -EPROTO
+ * while their writers fill them, and those of readers that may die. @return 1: claim_returned() may
+ * find one; 0: wait; -ESHUTDOWN: all frames are read; -EPROTO
  */
 static int
 at_end(struct leat_channel *ch)

@@ -88,8 +88,8 @@ chan_room(struct leat_channel *ch, uint32_t granules)
 }
 
 /*
- * Drop the oldest frame. 1; 0: a participant holds it, so that dropping others would make no room;
- * or there is no frame
+ * Drop the oldest frame. @return 1; 0: a participant holds it, so that dropping others would make
+ * no room; or there is no frame
  */
 int
 chan_drop_oldest(struct leat_channel *ch)

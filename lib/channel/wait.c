@@ -84,7 +84,9 @@ struct want {
 	uint32_t granules;
 };
 
-/* Is there a frame or room? sleepy: the caller is about to sleep. 1, 0, -ESHUTDOWN, -EPROTO */
+/*
+ * Is there a frame or room? sleepy: the caller is about to sleep. @return 1, 0, -ESHUTDOWN, -EPROTO
+ */
 static int
 ready(struct leat_channel *ch, const struct want *want, bool sleepy)
 {

@@ -37,7 +37,7 @@ stamp(struct leat_channel *ch, uint64_t pos, uint32_t granules)
 		atomic_store_explicit(&mark[i], value, memory_order_relaxed);
 }
 
-/* Reserve the region at w, whose mark was seen. false: another participant was faster. */
+/* Reserve the region at w, whose mark was seen. @return false: another participant was faster. */
 static bool
 take(struct leat_channel *ch, uint64_t w, uint64_t seen, uint32_t granules)
 {
@@ -103,7 +103,9 @@ publish_aside(struct leat_channel *ch, uint64_t pos, uint64_t seen, uint64_t res
 	return 0;
 }
 
-/* Change the RESERVED mark at pos to `to`. frames: the n frames in it, if n > 1. 0, -EPROTO */
+/*
+ * Change the RESERVED mark at pos to `to`. frames: the n frames in it, if n > 1. @return 0, -EPROTO
+ */
 static int
 publish(struct leat_channel *ch, uint64_t pos, uint64_t reserved, uint64_t to,
 	const struct leat_channel_frame *frames, unsigned int n)
@@ -128,7 +130,7 @@ publish(struct leat_channel *ch, uint64_t pos, uint64_t reserved, uint64_t to,
 	return 0;
 }
 
-/* Reserve this many granules. 0; -EAGAIN: no room; -ESHUTDOWN; -EPROTO */
+/* Reserve this many granules. @return 0; -EAGAIN: no room; -ESHUTDOWN; -EPROTO */
 static int
 reserve(struct leat_channel *ch, uint32_t granules, uint64_t *pos)
 {
@@ -196,7 +198,7 @@ reserve(struct leat_channel *ch, uint32_t granules, uint64_t *pos)
 
 /*
  * Act on a full channel, as the policy says. end: deadline of the whole call for waiting; 0: it has
- * not waited yet. 0: try again; other values are final
+ * not waited yet. @return 0: try again; other values are final
  */
 static int
 handle_full(struct leat_channel *ch, uint32_t granules, uint32_t len, uint64_t *end)
@@ -287,8 +289,8 @@ leat_channel_max(const struct leat_channel *ch)
 }
 
 /*
- * Reserve a frame and write its header. end: see handle_full(). 0, with its position, mark and
- * payload; or as leat_channel_send()
+ * Reserve a frame and write its header. end: see handle_full(). @return 0, with its position, mark
+ * and payload; or as leat_channel_send()
  */
 static inline int
 reserve_frame(struct leat_channel *ch, uint32_t type, uint64_t hash, uint32_t len, uint64_t *end,
