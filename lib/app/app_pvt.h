@@ -28,17 +28,23 @@ struct app_args {
 	char *name; /* program's name, for messages */
 };
 
-/* Split the arguments. 0, or -ENOMEM; call app_args_free() in both cases. */
+/* Split the arguments. @return 0, or -ENOMEM; call app_args_free() in both cases. */
 int app_args_split(struct app_args *a, int argc, char **argv, const struct leat_app *app);
 void app_args_free(struct app_args *a);
 
 /* ---- lcore.c ---- */
 
-/* Create reactors and tasks of all lcores; EAL runs. 0, or a negative errno with leat_err(). */
+/*
+ * Create reactors and tasks of all lcores; EAL runs. @return 0, or a negative errno with
+ * leat_err().
+ */
 int app_lcores_create(const struct leat_app *app);
-/* Run the reactors until all have stopped. 0, or the first failure, which was logged. */
+/* Run the reactors until all have stopped. @return 0, or the first failure, which was logged. */
 int app_lcores_run(void);
-/* Destroy them. 0; -EBUSY: something still runs, which was logged; EAL can't be cleaned up. */
+/*
+ * Destroy reactors and tasks of all lcores. @return 0; -EBUSY: something still runs, which was
+ * logged; EAL can't be cleaned up.
+ */
 int app_lcores_destroy(void);
 
 /* Deadline of a stop, in us. */

@@ -14,14 +14,14 @@
 #include "leat_log.h"
 #include "leat_time.h"
 
-/* Shortest time that an accepted connector gets, even if its timeout is over. */
+/* Shortest time that an accepted connector gets, even if its timeout has passed. */
 #define PROVE_US 1000000
 /* How long a closing connection waits to send its last message and for the other side's end. */
 #define CLOSING_US 1000000
 /* Reads of a closing connection per event; the data is discarded. */
 #define CLOSING_READS 4
 
-/* Send as much as possible. 0, or a positive errno. */
+/* Send as much as possible. @return 0, or a positive errno. */
 static int
 conn_flush(struct exchange_conn *c)
 {

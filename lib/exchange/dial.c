@@ -2,7 +2,7 @@
 
 /*
  * From a connector to a connected socket: rounds of attempts (tcp_dial.c, unix.c) with pauses
- * between them, until one attempt succeeds or the connector's time is over.
+ * between them, until one attempt succeeds or the connector's time has passed.
  *
  *     dial --> round: attempt, attempt, ... --> exchange_conn_hello()
  *                ^            |

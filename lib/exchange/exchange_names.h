@@ -26,10 +26,10 @@ struct exchange_unix_addr {
 	bool has_port;
 };
 
-/* Parse an address. 0, or a negative errno with leat_err_msg(). */
+/* Parse an address. @return 0, or a negative errno with leat_err_msg(). */
 int exchange_unix_parse(const struct leat_exchange *x, const char *addr, bool passive,
 			struct exchange_unix_addr *un);
-/* Is the address's host this machine? 0, or -EHOSTUNREACH with leat_err_msg(). */
+/* Is the address's host this machine? @return 0, or -EHOSTUNREACH with leat_err_msg(). */
 int exchange_unix_here(const struct leat_exchange *x, const struct exchange_unix_addr *un);
 /* Format the name of a port. */
 void exchange_unix_port(char name[EXCHANGE_NAME_MAX], unsigned int port);
@@ -50,11 +50,11 @@ bool exchange_host_here(const char *host);
 
 /* ---- unix_dir.c ------------------------------------------------------------------------------ */
 
-/* Create and check the directory. 0, or a negative errno with leat_err_msg(). */
+/* Create and check the directory. @return 0, or a negative errno with leat_err_msg(). */
 int exchange_dir_check(const struct leat_exchange_conf *conf);
 void exchange_names_init(struct exchange_names *names, const struct leat_exchange_conf *conf);
 /*
- * Bind a socket to un->name, or if that is empty to a free port's name, and listen. 0, or a
+ * Bind a socket to un->name, or if that is empty to a free port's name, and listen. @return 0, or a
  * negative errno with leat_err_msg().
  */
 int exchange_names_listen(struct leat_exchange *x, int fd, struct exchange_unix_addr *un,

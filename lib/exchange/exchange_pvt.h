@@ -94,7 +94,7 @@ struct exchange_conn {
 	uint64_t accepted_at; /* acceptor: value of leat_exchange.awake when ACCEPT was sent */
 	struct leat_wheel_node timer;
 	uint64_t deadline; /* connector: end of all attempts, cycles */
-	uint64_t began;	   /* connector: begin of the attempts, cycles; for messages */
+	uint64_t began;	   /* connector: start of the attempts, cycles; for messages */
 	void *user;
 	int fd;		/* -1: none */
 	int process_fd; /* pidfd of the peer's process, readable when that has ended; -1: none */
@@ -134,13 +134,16 @@ struct exchange_conn {
 /* What differs between TCP and UNIX sockets. */
 struct exchange_transport {
 	bool local; /* both sides are on one machine: descriptors and NOTE work */
-	/* Check an address to connect to. 0, or a negative errno with leat_err_msg(). */
+	/* Check an address to connect to. @return 0, or a negative errno with leat_err_msg(). */
 	int (*check)(const struct leat_exchange *x, const char *addr);
 	/* Begin a round of attempts. */
 	void (*dial)(struct exchange_conn *c);
-	/* Begin the next attempt of the round. false: there is none. */
+	/* Begin the next attempt of the round. @return false: there is none. */
 	bool (*dial_next)(struct exchange_conn *c);
-	/* Check a connected socket. false: wrong peer; the attempt or the connector has ended. */
+	/*
+	 * Check a connected socket. @return false: wrong peer; the attempt or the connector has
+	 * ended.
+	 */
 	bool (*connected)(struct exchange_conn *c);
 	/*
 	 * Set c->addr and c->source of an accepted socket. false: this side refuses it, c->text
@@ -242,7 +245,7 @@ exchange_id(const struct exchange_conn *c)
 
 /* ---- slot.c ---------------------------------------------------------------------------------- */
 
-/* Get a free slot, if need be from a closing or pending connection. NULL: none. */
+/* Get a free slot, if need be from a closing or pending connection. @return NULL: none. */
 struct exchange_conn *exchange_slot_get(struct leat_exchange *x);
 void exchange_id_count(struct exchange_conn *c, bool on);
 /* Close the slot's descriptors, invalidate the id, and free the slot. */
@@ -255,7 +258,7 @@ void exchange_fd_close(struct exchange_conn *c);
 void exchange_process_close(struct exchange_conn *c);
 /* Enter PARTING after the other side's BYE: DOWN is reported, closing is left to the owner. */
 void exchange_part(struct exchange_conn *c, const char *fmt, ...) __rte_format_printf(2, 3);
-/* Find the connection of an id that is alive and known to the owner. NULL: none. */
+/* Find the connection of an id that is alive and known to the owner. @return NULL: none. */
 struct exchange_conn *exchange_conn_find(const struct leat_exchange *x, int id);
 /* End a connection with its last event, or without one if the owner does not know it. */
 void exchange_end(struct exchange_conn *c, int status, const char *fmt, ...)
@@ -285,7 +288,7 @@ void exchange_source_make_room(struct leat_exchange *x, const struct exchange_so
 void exchange_source_clock(struct leat_exchange *x, uint64_t now);
 /* Adapt the time limit to the time that c took to come up. */
 void exchange_source_up(const struct exchange_conn *c);
-/* May a HELLO of this source become a request? NULL: yes; else why not now. */
+/* May a HELLO of this source become a request? @return NULL: yes; else why not now. */
 const char *exchange_source_admit(struct leat_exchange *x, const struct exchange_source *s);
 /* Note that a connector of this source was told BUSY, or that one became a request. */
 void exchange_source_set_waiter(struct leat_exchange *x, const struct exchange_source *s);
@@ -304,8 +307,8 @@ void exchange_conn_process_ended(struct exchange_conn *c);
 /* The owner has proven the other side's address: send PROOF. */
 void exchange_conn_proven(struct exchange_conn *c);
 /*
- * Append a message to the send buffer, and send as much as possible. 0, or a positive errno; errors
- * of the connection itself are reported by epoll, too.
+ * Append a message to the send buffer, and send as much as possible. @return 0, or a positive
+ * errno; errors of the connection itself are reported by epoll, too.
  */
 int exchange_conn_send(struct exchange_conn *c, const uint8_t *msg, size_t len);
 /* Send REJECT, with reason BUSY. */
@@ -320,7 +323,7 @@ void exchange_dial(struct exchange_conn *c);
 /* Begin a new round after a pause. */
 void exchange_dial_again(struct exchange_conn *c);
 void exchange_dial_backoff(struct exchange_conn *c);
-/* Begin to connect a new socket, until expiry. 0, or a positive errno. */
+/* Begin to connect a new socket, until expiry. @return 0, or a positive errno. */
 int exchange_dial_open(struct exchange_conn *c, int protocol, const struct sockaddr *sa,
 		       socklen_t len, uint64_t expiry);
 void exchange_dial_connected(struct exchange_conn *c);
@@ -341,7 +344,10 @@ void exchange_tcp_resolve(struct exchange_conn *c);
 
 /* ---- fds.c ----------------------------------------------------------------------------------- */
 
-/* Duplicate data's descriptors. 0, or a negative errno with leat_err_msg(), and none is open. */
+/*
+ * Duplicate data's descriptors. @return 0, or a negative errno with leat_err_msg(), and none is
+ * open.
+ */
 int exchange_fds_dup(struct exchange_fds *fds, const struct leat_exchange_data *data,
 		     const char *name);
 void exchange_fds_close(struct exchange_fds *fds);

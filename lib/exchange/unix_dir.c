@@ -178,7 +178,7 @@ is_name(const char *entry)
 	return strncmp(entry, "name-", 5) == 0 || strncmp(entry, "port-", 5) == 0;
 }
 
-/* Check the next entries. true: the end of the directory is reached. */
+/* Check the next entries. @return true: the end of the directory is reached. */
 static bool
 sweep_entries(struct leat_exchange *x, int dirfd, int probe)
 {
@@ -256,7 +256,7 @@ exchange_names_peer_died(struct leat_exchange *x)
 /* ---- the listener's own name ---------------------------------------------------------------- */
 
 /*
- * Bind fd to a name; a dead listener's name is taken over. 0, or a positive errno. dirfd is
+ * Bind fd to a name; a dead listener's name is taken over. @return 0, or a positive errno. dirfd is
  * -1 for abstract names.
  */
 static int
@@ -298,7 +298,7 @@ bind_free_port(const struct leat_exchange *x, int dirfd, int fd, char name[EXCHA
 	return err;
 }
 
-/* Take the bound name into use, and listen. 0, or a positive errno. */
+/* Take the bound name into use, and listen. @return 0, or a positive errno. */
 static int
 own_name(struct leat_exchange *x, int dirfd, int fd, const char *name)
 {

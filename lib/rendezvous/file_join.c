@@ -15,7 +15,7 @@
 #include "leat_le.h"
 
 /*
- * After a rank with another size, rank 0 waits so long for further ranks, to refuse them as well.
+ * After a rank with another size, rank 0 waits this long for further ranks, to refuse them as well.
  */
 #define REFUSE_US UINT64_C(1000000)
 /* Interval at which rank 0 reads the files of joined ranks again: one may have been restarted. */
@@ -64,7 +64,9 @@ out:
 	return ret;
 }
 
-/* Check that the session is still this rank 0's. -EEXIST: another process is rank 0, too. */
+/*
+ * Check that the session is still this rank 0's. @return -EEXIST: another process is rank 0, too.
+ */
 static int
 check_double_zero(struct leat_rendezvous *rv)
 {
@@ -154,7 +156,9 @@ give_up(struct leat_rendezvous *rv, uint64_t began)
 			text, rv->fault[0] != '\0' ? "; " : "", rv->fault);
 }
 
-/* Wait until all ranks have joined. 0; -ETIMEDOUT, -ECANCELED, without a message; others. */
+/*
+ * Wait until all ranks have joined. @return 0; -ETIMEDOUT, -ECANCELED, without a message; others.
+ */
 static int
 admit_all(struct leat_rendezvous *rv, uint64_t until, char *refused)
 {

@@ -36,7 +36,7 @@
 
 /* JOB.RANK, JOB.session. */
 #define FILE_NAME_MAX (LEAT_RENDEZVOUS_JOB_MAX + 16)
-/* With the writer's nonce: JOB.RANK.NONCE.tmp. */
+/* Room for the name of a temporary file, JOB.RANK.NONCE.tmp; NONCE is the writer's. */
 #define FILE_TMP_MAX (FILE_NAME_MAX + 24)
 
 struct rendezvous_files {
@@ -79,7 +79,10 @@ uint64_t file_random(void);
 
 void file_name_rank(const struct leat_rendezvous *rv, uint32_t rank, char *name);
 void file_name_session(const struct leat_rendezvous *rv, char *name);
-/* Read and parse a file into rv->buf, or f->buf for a session. -ENOENT: not there, or not valid. */
+/*
+ * Read and parse a file into rv->buf, or f->buf for a session. @return -ENOENT: not there, or not
+ * valid.
+ */
 int file_get_rank(struct leat_rendezvous *rv, uint32_t rank, struct record *rec);
 int file_get_session(struct leat_rendezvous *rv, struct record *rec);
 /* Write this process's file. */

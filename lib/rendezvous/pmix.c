@@ -150,7 +150,7 @@ call_finalize(struct pmix_op *op)
 	return op->hub->abi.finalize(NULL, 0);
 }
 
-/* Wait until the previous call has returned. 0, -ETIMEDOUT or -ECANCELED. */
+/* Wait until the previous call has returned. @return 0, -ETIMEDOUT or -ECANCELED. */
 static int
 await_late(struct leat_rendezvous *rv, uint64_t until)
 {
@@ -319,7 +319,7 @@ want(const struct leat_rendezvous *rv, uint32_t r, struct pmix_bytes *b)
 	key_of_round(rv, peer->round < rv->round ? rv->round : peer->state_due, b->key);
 }
 
-/* Take the record of an answer. 0, also without a valid record; -ENOMEM. */
+/* Take the record of an answer. @return 0, also without a valid record; -ENOMEM. */
 static int
 take(struct leat_rendezvous *rv, const struct pmix_bytes *b)
 {
@@ -369,8 +369,8 @@ take_local(struct leat_rendezvous *rv, uint64_t until)
 }
 
 /*
- * Start to get the record that is needed next of a rank, from another node if need be. NULL: no
- * memory.
+ * Start to get the record that is needed next of a rank, from another node if need be. @return
+ * NULL: no memory.
  */
 static struct pmix_op *
 ask(struct leat_rendezvous *rv, uint32_t r)
@@ -442,8 +442,8 @@ begin_fence(struct leat_rendezvous *rv, struct pmix_op *op)
 }
 
 /*
- * Run as many of PMIx's fences as there were rounds, one after another. 0: the fence of this round
- * has ended with *status; -ETIMEDOUT: it has not ended yet; others.
+ * Run as many of PMIx's fences as there were rounds, one after another. @return 0: the fence of
+ * this round has ended with *status; -ETIMEDOUT: it has not ended yet; others.
  */
 static int
 run_fences(struct leat_rendezvous *rv, uint64_t until, int *status)

@@ -66,7 +66,7 @@ struct pmix_op {
 struct pmix_hub *pmix_hub_create(void);
 void pmix_hub_put(struct pmix_hub *hub);
 
-/* Create an op with room for nb records. NULL: no memory. */
+/* Create an op with room for nb records. @return NULL: no memory. */
 struct pmix_op *pmix_op_new(struct pmix_hub *hub, unsigned int nb);
 /*
  * Complete an op, in PMIx's callback or in its place. value: NULL, or that of a get; it is copied.
@@ -78,7 +78,7 @@ void pmix_bytes_take(struct pmix_bytes *b, const struct pmix_abi_value *value);
 void pmix_op_drop(struct pmix_op *op);
 
 bool pmix_op_is_done(struct pmix_op *op);
-/* Wait until the op is done. 0, -ETIMEDOUT or -ECANCELED. */
+/* Wait until the op is done. @return 0, -ETIMEDOUT or -ECANCELED. */
 int pmix_op_wait(struct leat_rendezvous *rv, struct pmix_op *op, uint64_t until);
 /* Wait until any op is done, or for the next pause of rv. Returns as pmix_op_wait(). */
 int pmix_hub_wait(struct leat_rendezvous *rv, struct pmix_hub *hub, uint64_t until);

@@ -66,8 +66,8 @@ struct leat_rendezvous {
 	const struct rendezvous_way *way;
 	enum leat_rendezvous_how how;
 	uint32_t rank;
-	uint32_t size;	     /* PMIx: until PMIx has told the size, the one given, or 0 */
-	uint64_t timeout_us; /* of a fence that gives none */
+	uint32_t size;	     /* PMIx: the configured size, or 0, until PMIx reports the size */
+	uint64_t timeout_us; /* of a fence without a timeout of its own */
 	uint64_t limit;	     /* rendezvous_now() at which all waiting ends; UINT64_MAX: no limit */
 	const volatile sig_atomic_t *cancel;
 	uint64_t round;	   /* fences begun */
@@ -103,7 +103,7 @@ struct rendezvous_launcher {
 	uint32_t pmix_rank;
 };
 
-/* Read the environment of a launcher. 0; -EINVAL: a variable is not valid. */
+/* Read the environment of a launcher. @return 0; -EINVAL: a variable is not valid. */
 int rendezvous_launcher_get(struct rendezvous_launcher *l);
 
 /* ---- values.c ---- */
@@ -115,8 +115,8 @@ int rendezvous_values_pack(struct leat_rendezvous *rv);
 /* Fill in this process's record, for the round under way. */
 void rendezvous_record(const struct leat_rendezvous *rv, struct record *rec);
 /*
- * Take a record of rank r. -EPROTO: not a record of r in this run, noted by rendezvous_note();
- * -ENOMEM.
+ * Take a record of rank r. @return -EPROTO: not a record of r in this run, noted by
+ * rendezvous_note(); -ENOMEM.
  */
 int rendezvous_take(struct leat_rendezvous *rv, uint32_t r, const struct record *rec);
 /* Has rank r reached the round under way, and are its values here? */
@@ -135,7 +135,7 @@ uint64_t rendezvous_now(void);
 /* Return the time at which a time-out ends, at most rv->limit. */
 uint64_t rendezvous_until(const struct leat_rendezvous *rv, uint64_t timeout_us);
 bool rendezvous_canceled(const struct leat_rendezvous *rv);
-/* Sleep for rv->pause_us at most, then double it. 0, -ETIMEDOUT or -ECANCELED. */
+/* Sleep for rv->pause_us at most, then double it. @return 0, -ETIMEDOUT or -ECANCELED. */
 int rendezvous_pause(struct leat_rendezvous *rv, uint64_t until);
 
 /* ---- missing.c ---- */
