@@ -171,7 +171,10 @@ advance_to(struct leat_wheel *w, uint64_t tick, unsigned int *left)
 	return true;
 }
 
-/* Sort the slots that come next after the present ones. false: not all. */
+/*
+ * Sort the slot that follows the present one, on each level above 0. @return false: out of steps
+ * before all were sorted
+ */
 static bool
 sort_ahead(struct leat_wheel *w, unsigned int *left)
 {
@@ -204,7 +207,7 @@ short_list(const struct leat_wheel_link *head, uint64_t *first)
 	return true;
 }
 
-/* Get the first expiry of level 0, or the begin of its tick; 0 if it may have passed. */
+/* Get the first expiry of level 0, or the start of its tick; 0 if it may have passed. */
 static uint64_t
 first_expiry(const struct leat_wheel *w)
 {

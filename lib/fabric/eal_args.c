@@ -129,7 +129,9 @@ tune_args(struct eal_args *s, char **argv, int i, int end)
 	return 0;
 }
 
-/* Count the entries at argv[i] that name a plugin of leat's; it is loaded already. 0: none. */
+/*
+ * Count the entries at argv[i] that name a plugin of leat's; it is loaded already. @return 0: none.
+ */
 static int
 plugin_args(char **argv, int i, int end)
 {

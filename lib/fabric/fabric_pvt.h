@@ -63,7 +63,8 @@ struct leat_dev {
 };
 
 /*
- * spec: "fabric_ofi0,provider=tcp". NULL with leat_err() if it names no device of a loaded driver.
+ * Find the driver of a device specification such as "fabric_ofi0,provider=tcp". @return NULL with
+ * leat_err(): the name belongs to no loaded driver
  */
 const struct leat_driver *leat_dev_driver(const char *spec);
 int leat_dev_open(const char *spec);
@@ -164,14 +165,14 @@ void leat_ep_closed_poll(struct leat_ep *ep);
 
 /* Set how many ops may be in flight, of an endpoint that has none in flight. */
 void leat_ep_depths_set(struct leat_ep *ep, uint32_t tx_depth, uint32_t rx_depth);
-/* Create the tables of peers and free the present ones. 0, or -ENOMEM with leat_err() */
+/* Create the tables of peers and free the present ones. @return 0, or -ENOMEM with leat_err() */
 int leat_ep_peers_alloc(struct leat_ep *ep, uint16_t nb_peers);
 
 /* peer.c: copy a peer's address, even while the owner assigns the peer id anew. Any thread. */
 void leat_peer_addr_read(const struct leat_ep *ep, const struct leat_peer *peer, char *addr,
 			 size_t len);
 
-/* sample.c: time every n-th op; 0: none. Owner thread. 0, or negative with leat_err() */
+/* sample.c: time every n-th op; 0: none. Owner thread. @return 0, or negative with leat_err() */
 int leat_ep_sample_set(struct leat_ep *ep, uint32_t every);
 /* Add the latencies of ops of a type to *to, which the caller zeroed. Any thread. */
 void leat_ep_sample_get(const struct leat_ep *ep, unsigned int type,
@@ -179,13 +180,15 @@ void leat_ep_sample_get(const struct leat_ep *ep, unsigned int type,
 
 /*
  * tune.c: make the endpoint visible to tune, before the device's part is opened. Sizes of a
- * settings file are in ctrl->conf afterwards. 0, or negative with leat_err()
+ * settings file are in ctrl->conf afterwards. @return 0, or negative with leat_err()
  */
 int leat_ep_tune_add(struct leat_ep *ep, const struct leat_dev_info *info);
-/* Apply the settings of the device, once its part is open. 0, or negative with leat_err() */
+/*
+ * Apply the settings of the device, once its part is open. @return 0, or negative with leat_err()
+ */
 int leat_ep_tune_start(struct leat_ep *ep);
 
-/* process_tune.c: from leat_init() to leat_cleanup(). 0, or negative with leat_err() */
+/* process_tune.c: from leat_init() to leat_cleanup(). @return 0, or negative with leat_err() */
 int leat_process_tune_add(void);
 void leat_process_tune_del(void);
 

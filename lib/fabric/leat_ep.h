@@ -229,7 +229,7 @@ LEAT_API void leat_ep_disarm(struct leat_ep *ep);
 struct leat_conn_params {
 	const void *priv;    /**< private data, copied and sent to the other side */
 	uint16_t priv_len;   /**< bytes of priv, at most LEAT_EP_PRIV_MAX */
-	uint64_t timeout_us; /**< connect: keep trying so long, also without a listener; 0: 5 s */
+	uint64_t timeout_us; /**< connect: us of trying, also without a listener; 0: 5 s */
 	void *user;	     /**< comes back in the events of this peer */
 };
 

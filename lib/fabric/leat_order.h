@@ -168,7 +168,7 @@ leat_op_check_type(const struct leat_ep *ep, const struct leat_op *op)
 	return unlikely((ep->op_mask & LEAT_OP_BIT(op->type)) == 0) ? -EOPNOTSUPP : 0;
 }
 
-/** Do leat_op_check() for an op that is known to be a receive or not. */
+/** Do leat_op_check() when the caller knows whether the op is a receive. */
 static inline int
 leat_op_check_as(const struct leat_ep *ep, const struct leat_op *op, bool recv)
 {
@@ -226,7 +226,7 @@ leat_op_start_send(struct leat_ep *ep, struct leat_peer *peer, struct leat_op *o
 		leat_op_deadline_start(ep, op);
 }
 
-/** Do leat_op_start() for an op that is known to be a receive or not. */
+/** Do leat_op_start() when the caller knows whether the op is a receive. */
 static inline void
 leat_op_start_as(struct leat_ep *ep, struct leat_op *op, bool recv)
 {
@@ -334,7 +334,7 @@ leat_queue_release(struct leat_ep *ep, struct leat_queue *q, struct leat_op *op)
 		__atomic_store_n(&q->held_now, held - n, __ATOMIC_RELAXED);
 }
 
-/** Do leat_op_finish() for an op that is known to be a receive or not. */
+/** Do leat_op_finish() when the caller knows whether the op is a receive. */
 static inline void
 leat_op_finish_as(struct leat_ep *ep, struct leat_op *op, int status, uint64_t len, bool recv)
 {

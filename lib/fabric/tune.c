@@ -39,8 +39,8 @@ static_assert(PEER_TUNE_STATE_FREE == (int)LEAT_PEER_FREE &&
 /* ---- settings ---- */
 
 /*
- * Set an option; *value LEAT_EP_OPTION_AUTO: automatic. 0, or negative with leat_err() and nothing
- * changed.
+ * Set an option; *value LEAT_EP_OPTION_AUTO: automatic. @return 0, or negative with leat_err() and
+ * nothing changed.
  */
 static int
 option_set(struct leat_ep *ep, enum leat_ep_option option, uint32_t *value)

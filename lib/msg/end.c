@@ -160,7 +160,7 @@ msg_ending(struct leat_msg_conn *c)
 
 /*
  * Sends go back first and wait for nothing: the buffers that receives lack may be in them. In an
- * echo server they are; with one pool, the buffers of a connection that is over would be missing
+ * echo server they are; with one pool, the buffers of a connection that has ended would be missing
  * for the others.
  */
 void

@@ -89,7 +89,9 @@ msg_gather_copy(const struct leat_msg_req *req, uint64_t off, uint8_t *dst, uint
 
 /* Send one fragment of a message with left bytes to go. @return false: it has to wait */
 
-/* One fragment, of a message of which so much is left. @return false: it has to wait */
+/*
+ * Send one fragment of a message of which `left` bytes are not sent. @return false: it has to wait
+ */
 static bool
 fragment(struct leat_msg_conn *c, struct leat_msg_req *req, uint64_t left)
 {

@@ -28,7 +28,8 @@ struct msg_below {
 };
 
 /*
- * Detach a context from its reactor for leat_msg_destroy(). 0, or a negative errno with leat_err()
+ * Detach a context from its reactor for leat_msg_destroy(). @return 0, or a negative errno with
+ * leat_err()
  */
 int msg_below_destroy(struct leat_msg *m);
 

@@ -31,8 +31,8 @@ void msg_stats_add(struct leat_msg_stats *sum, const struct leat_msg_conn *c);
 void msg_conn_free(struct leat_msg_conn *c);
 void msg_conn_up(struct leat_msg_conn *c, const struct leat_event *ev);
 /*
- * Choose where the numbers of connections start, once per process. 0, or a negative errno with
- * leat_err()
+ * Choose where the numbers of connections start, once per process. @return 0, or a negative errno
+ * with leat_err()
  */
 int msg_numbers_start(void);
 

@@ -224,7 +224,7 @@ struct leat_msg_conn {
 	uint32_t mask;	    /* credits - 1 */
 	uint32_t tx_mask;   /* mask for sends: the same, or less, so that sends reuse fewer slots */
 	uint32_t hold_turn; /* turn in which small messages left at once; further ones wait */
-	uint16_t want;	    /* so many waiting small messages leave at once */
+	uint16_t want;	    /* number of waiting small messages that leave at once */
 	uint32_t eager_max; /* in use: the smaller one of both sides */
 	uint32_t eager_own; /* announced by this side */
 	uint32_t rx_window; /* most messages that may be under way or waiting here */

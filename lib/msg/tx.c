@@ -475,7 +475,10 @@ msg_tx_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_o
 		s->flags |= MSG_FAILED;
 		msg_op_failed(c, op);
 	} else if (!c->draining && c->state == MSG_OPEN) {
-		/* Eager: its request is done, and at most the turn's end is waited for. */
+		/*
+		 * An eager message's request is done already. Nothing else to do now if no sends
+		 * are queued, or if the queued ones are held until the end of the turn.
+		 */
 		if ((s->flags & MSG_EAGER) != 0 && (c->sendq.head == NULL || c->tx_held > 0))
 			return;
 		if (c->mode == LEAT_MSG_PLAIN && c->sendq.begin == NULL) {

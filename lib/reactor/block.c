@@ -71,7 +71,7 @@ reactor_block_fini(struct leat_reactor *r)
 	r->block_epfd = -1;
 }
 
-/* Add an endpoint's descriptor to the epoll set. 0, or a negative errno with leat_err() */
+/* Add an endpoint's descriptor to the epoll set. @return 0, or a negative errno with leat_err() */
 static int
 watch(struct leat_reactor *r, struct leat_poller *p)
 {

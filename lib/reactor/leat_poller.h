@@ -112,7 +112,7 @@ struct leat_poller_stats {
  * @param arg
  *   Its first argument.
  * @param period_us
- *   0: call it each turn. Else every so many microseconds, with the resolution of a timer.
+ *   Interval of its calls, microseconds, with the resolution of a timer. 0: each turn.
  * @return
  *   The poller, or NULL with rte_errno:
  *   - EINVAL: no name or function
@@ -173,8 +173,8 @@ LEAT_API int leat_poller_ready_set(struct leat_poller *p, leat_poller_ready_fn r
 /**
  * Declare that all work of a poller comes from this reactor's thread (from other pollers, timers
  * and messages), or with a leat_reactor_wake(); so the poller does not keep the reactor from
- * blocking (LEAT_IDLE_BLOCK). A poller, timer or message that brings work has worked itself, so
- * another turn follows, in which the declared poller is called; for sources that return 0
+ * blocking (LEAT_IDLE_BLOCK). A poller, timer or message that brings it work counts as having
+ * worked, so another turn follows, which calls the declared poller; for sources that return 0
  * nevertheless see leat_poller_ready_set().
  * @return 0; -EPERM: wrong thread
  */
@@ -265,7 +265,7 @@ typedef int (*leat_ep_drain_fn)(void *arg, uint64_t until);
 /**
  * Set the function to ask before a stop of the reactor shuts the endpoint down; NULL: none. The
  * function gets the argument of the endpoint's callbacks. The endpoint works as before until the
- * function returns 0, or three quarters of the stop's time are over. For a protocol that says
+ * function returns 0, or three quarters of the stop's time have passed. For a protocol that says
  * goodbye to its peers.
  *
  * @return

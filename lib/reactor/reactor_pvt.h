@@ -241,14 +241,17 @@ reactor_lap(struct leat_reactor *r)
 /* Copy a name; characters that could break a log line or JSON become '_'. */
 void reactor_name_copy(char *to, const char *from);
 
-/* Check that this thread may change the reactor. 0, or -EPERM with leat_err() */
+/* Check that this thread may change the reactor. @return 0, or -EPERM with leat_err() */
 int reactor_owned(const struct leat_reactor *r, const char *what);
 
 /* reactor.c */
 /* Check whether this thread is running the reactor. */
 bool reactor_runs_here(const struct leat_reactor *r);
 struct leat_reactor *reactor_self_set(struct leat_reactor *r);
-/* Replace the room for messages and pollers while there are none. 0; -ENOMEM: nothing changed */
+/*
+ * Replace the room for messages and pollers while there are none. @return 0; -ENOMEM: nothing
+ * changed
+ */
 int reactor_resize(struct leat_reactor *r, uint32_t messages, uint16_t max_pollers);
 
 /* poller.c */
@@ -343,7 +346,7 @@ void reactor_telemetry_init(void);
 /* tune.c */
 /* Derive from the settings what a turn needs. */
 void reactor_tune_derive(struct leat_reactor *r, const struct reactor_tune_settings *set);
-/* Make the reactor visible to tune. 0, or negative with leat_err() */
+/* Make the reactor visible to tune. @return 0, or negative with leat_err() */
 int reactor_tune_add(struct leat_reactor *r);
 /* Copy the idle policy that another thread has requested to the settings. Owner thread. */
 void reactor_tune_idle_show(struct leat_reactor *r);

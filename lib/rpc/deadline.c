@@ -13,7 +13,7 @@
 
 /* Most timers handled in one call. The rest follows in the next. */
 #define AT_ONCE 256
-/* One of so many polls reads the clock. */
+/* One of this many polls reads the clock. */
 #define DEADLINE_POLLS 8
 
 void

@@ -119,7 +119,7 @@ struct leat_rpc_conf {
 	uint32_t bulk_grace_us;
 	/** Microseconds after which a client is advised to try again, sent with -EBUSY. 0: 100 */
 	uint32_t busy_us;
-	/** Datagram endpoints: a peer that stays silent for so long, although it was probed, is
+	/** Datagram endpoints: a peer that stays silent for this time, although it was probed, is
 	 * dead. Microseconds, at least 1000; 0: 500,000 */
 	uint32_t silence_us;
 	/** Datagram endpoints: interval at which a session without traffic probes its peer,
@@ -152,8 +152,8 @@ struct leat_rpc_session_conf {
 	/**@{*/
 	uint64_t reconnect_min_us; /**< shortest pause, microseconds; 0: 10 ms, but not above max */
 	uint64_t reconnect_max_us; /**< longest pause, at least min; 0: 2 s, but not below min */
-	/** no attempt begins or goes on after so long without a connection that lasted for max,
-	 * microseconds; 0: no limit */
+	/** end all attempts after this time without a connection that lasted for max, microseconds;
+	 * 0: no limit */
 	uint64_t reconnect_for_us;
 	uint32_t reconnect_tries; /**< attempts at most; 0: no limit */
 				  /**@}*/

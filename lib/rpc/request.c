@@ -483,7 +483,7 @@ rpc_req_abandon(struct leat_rpc_req *req, int status)
 	ts = &s->tx[req->slot];
 	more = &s->tx_more[req->slot];
 	if (unlikely(req->held == RPC_HELD_ENDING)) {
-		/* The grace time of the request's memory is over. */
+		/* The grace time of the request's memory has passed. */
 		rpc_fail(s, -ETIMEDOUT, "peer %u does not release a request's memory", s->peer);
 		return;
 	}

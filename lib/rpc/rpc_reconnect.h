@@ -24,16 +24,16 @@ struct rpc_reconnect {
 	struct leat_rpc_session *s;
 	struct rpc_timer timer; /* the next attempt */
 
-	/* leat_rpc_session_conf.reconnect_*: cycles */
+	/* leat_rpc_session_conf.reconnect_*; times in cycles */
 	uint64_t min, max;
-	uint64_t limit; /* UINT64_MAX: none */
+	uint64_t limit; /* end of all attempts, after since; UINT64_MAX: no limit */
 	uint32_t max_tries;
 
 	uint32_t tries; /* attempts since a connection lasted for max */
-	uint64_t since; /* begin of tries and limit, cycles */
-	uint64_t up_at; /* the connection came up, cycles */
+	uint64_t since; /* time from which limit counts, cycles */
+	uint64_t up_at; /* time at which the connection came up, cycles */
 	uint64_t most;	/* upper bound of the next pause, cycles */
-	uint64_t next;	/* the next attempt */
+	uint64_t next;	/* time of the next attempt, cycles */
 	uint64_t random;
 	bool off;	    /* no further attempt */
 	bool down_reported; /* LEAT_RPC_DOWN was queued, and the session has not come up since */

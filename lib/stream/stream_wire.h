@@ -62,7 +62,7 @@ struct stream_ctrl {
 /* @param wide: keys of 64 bits, and a token */
 void stream_wire_encode(uint8_t *to, const struct stream_ctrl *c, bool wide);
 
-/* Decode a message, whatever its opcode; the caller checks which it takes. */
+/* Decode a message of any opcode. The caller checks the opcode. */
 void stream_wire_decode(struct stream_ctrl *c, const uint8_t *from, bool wide);
 
 static inline uint64_t

@@ -100,7 +100,10 @@ message(struct tags_ep *e, struct tags_rbuf *b)
 		tags_match_keep(e, b);
 }
 
-/* Take the next part of a message that has its receive. @return NULL, or what is wrong with it */
+/*
+ * Process a DATA segment: the next part of a message that is matched with a receive. @return NULL,
+ * or what is wrong with it
+ */
 static const char *
 data(struct tags_ep *e, const struct tags_rbuf *b)
 {

@@ -50,7 +50,7 @@ report_line(int number, uintptr_t ip, leat_task_line_fn fn, void *arg)
 	char line[256];
 	Dl_info info;
 
-	/* A return address may be the begin of the next function. */
+	/* A return address may be the first byte of the next function. */
 	if (dladdr((void *)(ip - 1), &info) == 0 || info.dli_fname == NULL)
 		snprintf(line, sizeof(line), "#%d 0x%" PRIxPTR, number, ip);
 	else if (info.dli_sname == NULL)

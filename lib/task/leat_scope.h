@@ -405,7 +405,7 @@ LEAT_API int leat_task_within_result(const struct leat_task_within *w, int ret);
  *   Name of the struct leat_scope, which the block declares.
  * @param result
  *   Gets the return value of leat_scope_wait() at the end of the block, -ECANCELED if the block was
- *   left early with branches. 0 from the begin of the block until then. It must outlive the block.
+ *   left early with branches. 0 from the start of the block until then. It must outlive the block.
  *   May be NULL.
  */
 #define leat_scope_block(s, result) LEAT_SCOPE_BLOCK(LEAT_SCOPE_NAME(leat_block_), s, result)

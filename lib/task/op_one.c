@@ -8,7 +8,7 @@
  *     |  room? yield ... post ... wait  |  leat_op_cancel()       |
  *     |                                 | op's deadline: what the device can't recall ends
  *
- * The deadline is computed once, at the begin, and holds for all waits of the call. The op is on no
+ * The deadline is computed once, at the start, and holds for all waits of the call. The op is on no
  * queue: ops posted before it, by other tasks with a later deadline or none, must not hold it back.
  */
 

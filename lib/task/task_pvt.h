@@ -131,7 +131,7 @@ struct leat_tasks {
 	uint32_t budget;  /* switches left in this turn */
 	uint32_t readied; /* times a task became ready; see task_nb_ready() */
 	uint64_t switches;
-	uint64_t now;  /* begin of this turn, cycles of leat_now() */
+	uint64_t now;  /* start of this turn, cycles of leat_now() */
 	bool canaries; /* at least one stack has a canary */
 
 	/* line 1: spawning, yielding */

@@ -226,7 +226,10 @@ struct tune_watch {
 
 /* Show changed settings: in the record, epoch and history. With tune_lock held. */
 void tune_report_settings(struct tune_object *o, const char *why, const char *who);
-/* The same, if the program has changed them by itself (leat_tune_changed()). */
+/*
+ * Like tune_report_settings(), for settings that the program itself has changed
+ * (leat_tune_changed()).
+ */
 void tune_report_program_changed(struct tune_object *o);
 /* Create the records of added objects, and free those of removed objects. */
 void tune_report_registry(void);
