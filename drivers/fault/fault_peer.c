@@ -45,7 +45,10 @@ peer_forget(struct fault_ep *fe, struct fault_peer *p)
 	p->peer = NULL;
 }
 
-/* A peer ends: fail its ops that were not posted below, and let those that were kept go on. */
+/*
+ * A peer ends: fail its ops that were not posted below, and release those kept after they were done
+ * below.
+ */
 static void
 peer_leave(struct fault_ep *fe, struct fault_peer *p, int status)
 {

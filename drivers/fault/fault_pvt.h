@@ -278,7 +278,10 @@ void fault_wait(struct fault_ep *fe, struct fault_op *f);
 void fault_keep(struct fault_ep *fe, struct fault_op *f);
 /* End the stalls whose time has come. */
 void fault_stalls_run(struct fault_ep *fe);
-/* End the stall of a peer that ends: ops that wait fail with status, kept ones go on. */
+/*
+ * End the stall of a peer that ends: ops that fault_wait() held back fail with status, those of
+ * fault_keep() continue.
+ */
 void fault_stall_end(struct fault_ep *fe, struct fault_peer *p, int status);
 
 /* fault_datagram.c */

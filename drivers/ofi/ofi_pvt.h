@@ -615,7 +615,7 @@ bool ofi_drain_all(struct ofi_ep *e, struct ofi_addr *a);
 void ofi_drain_begin(struct ofi_ep *e, struct ofi_addr *a);
 /* The same from within a completion: the first pass is made at the end of the next poll. */
 void ofi_drain_soon(struct ofi_ep *e, struct ofi_addr *a);
-/* Continue. @return true: no message came for a while, or the time limit is over */
+/* Continue to drain. @return true: no message came for a while, or the time limit has passed */
 bool ofi_drain_step(struct ofi_ep *e, const struct ofi_addr *a, uint64_t now);
 /*
  * Make a last pass, after ofi_drain_step() returned true. @return true: it took out all messages

@@ -60,7 +60,7 @@ odp_check(const struct vb_dev *d)
 			(lacks & IBV_ODP_SUPPORT_READ) != 0 ? " READ" : "");
 }
 
-/* Is the memory in huge pages? Only DPDK's memory can be asked; of other memory assume no. */
+/* Is the memory in huge pages? Known for DPDK's memory only; assume no for other memory. */
 static bool
 in_huge_pages(const struct leat_mr_piece *piece)
 {

@@ -109,7 +109,7 @@ int vb_args_parse(const char *name, const struct rte_kvargs *kv, struct vb_args 
 /* Convert bytes to enum ibv_mtu, 0: there is none; and back. */
 int vb_mtu_enum(uint32_t bytes);
 uint32_t vb_mtu_bytes(enum ibv_mtu mtu);
-/* Return after how many ms the device gives up a peer that does not answer. */
+/* Return the time after which the device gives up a peer that does not answer, ms. */
 uint32_t vb_dead_peer_ms(uint32_t timeout, uint32_t retry);
 
 /*

@@ -89,7 +89,7 @@ ring_queue_count(const struct ring_queue *q)
 	return q->tail - q->head;
 }
 
-/* ---- control path: links up and down, changes of want ---- */
+/* ---- control path: links come up and go down, and either side changes its want ---- */
 
 /* Add a link that comes up to rep->links. */
 void ring_marks_up(struct ring_ep *rep, struct ring_link *link);

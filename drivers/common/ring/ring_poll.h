@@ -24,7 +24,10 @@
 #define RING_WINDOW 16	 /* watched links that a poll looks at */
 #define RING_VAIN 64	 /* queued links that a poll looks at without getting an op */
 #define RING_UNMARKED 64 /* polls per link looked at without a mark, see ring_unmarked() */
-/* A link's slot is prefetched so many turns before the link's, the link itself twice as many. */
+/*
+ * Distance of the prefetch, in links: poll prefetches a link's slot this many links before it
+ * handles the link, and the link itself at twice that distance.
+ */
 #define RING_AHEAD 2
 
 /* Handle a link whose next slot has that head. @return slots handled */

@@ -70,8 +70,8 @@ to_buf(struct ring_ep *rep, struct ring_link *link, const struct leat_op *op)
 }
 
 /*
- * A message of at least so many bytes is left in the op's buffer, if the receiver can reach that.
- * This saves one copy, but the send is done only when the receiver has copied the message.
+ * A message of at least this many bytes stays in the op's buffer if the receiver can reach the
+ * buffer. This saves one copy, but the send is done only when the receiver has copied the message.
  */
 #define SHARED_MIN 8192
 

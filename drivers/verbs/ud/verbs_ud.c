@@ -216,7 +216,10 @@ ud_close(struct vb_ep *e)
 
 /* ---- taking receives back ---- */
 
-/* Post the receives of the ring again, or give them back. */
+/*
+ * Post the receives of the ring again; finish those that were cancelled, and all once ep_quiesce()
+ * was called.
+ */
 static void
 refill(struct vb_ud *u)
 {
