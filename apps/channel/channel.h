@@ -114,9 +114,11 @@ int ct_poll(int fd, short events, uint64_t ns);
 extern FILE *ct_out;
 /* Open ct_out. @return 0 or a negative errno */
 int ct_open_stdout(void);
-/* Return the next slice to wait, ns, until end (LEAT_CHANNEL_FOREVER: no end); 0: end is over. */
+/*
+ * Return the next slice to wait, ns, until end (LEAT_CHANNEL_FOREVER: no end); 0: end has passed.
+ */
 uint64_t ct_slice(uint64_t end);
-/* Return when a timeout ends that begins now: for ct_slice(). */
+/* Return the end of a timeout that begins now, for ct_slice(). */
 uint64_t ct_end(uint64_t timeout_ns);
 
 /* ---- commands ---- */

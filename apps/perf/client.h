@@ -20,7 +20,7 @@ struct client {
 /* ---- connect.c ---- */
 
 /*
- * Connect and exchange HELLOs. A refused connection is tried again until --timeout is over.
+ * Connect and exchange HELLOs. A refused connection is tried again until --timeout has passed.
  * @return 0, -EINTR, or a negative errno with s.why
  */
 int perf_client_connect(struct client *c);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* How the client connects: it tries until a listener accepts it, or --timeout is over. */
+/* How the client connects: it tries until a listener accepts it, or --timeout has passed. */
 
 #include <string.h>
 

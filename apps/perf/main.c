@@ -35,7 +35,7 @@ on_signal(int sig)
 	perf_signal = sig;
 }
 
-/* End the program after a list. ret: the result of printing it. */
+/* End start() of a program that only prints a list. ret: the result of printing the list. */
 static int
 listed(int ret)
 {

@@ -366,7 +366,7 @@ perf_options_parse(struct perf_options *o, int argc, char **argv)
 		if (ret < 0)
 			return -EINVAL;
 		idx = -1;
-		/* The options behind these are not checked. */
+		/* Options behind --help or --version are not checked. */
 		if (o->help || o->version)
 			return 0;
 	}

@@ -101,7 +101,7 @@ struct perf_side {
 	uint64_t tick;			   /* cycles between two calls of perf_side_tick() */
 	/* cycles without a completed op after which the other side counts as stuck */
 	uint64_t timeout;
-	/* when that time is over, in cycles; number of completed ops at the last tick */
+	/* when that time has passed, in cycles; number of completed ops at the last tick */
 	uint64_t stall_at, stall_seen;
 	bool no_timeout;     /* the other side acts next, and may be silent for any time */
 	char why[PERF_TEXT]; /* cause of the failure */

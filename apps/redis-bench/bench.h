@@ -48,7 +48,7 @@ struct redb_bench {
 	char why[REDB_TEXT]; /* why the run failed; "": it has not failed */
 
 	struct {
-		uint64_t begin, at; /* cycles: begin of the step, time of the next line */
+		uint64_t begin, at; /* cycles: start of the step, time of the next line */
 	} progress;
 
 	/* wakes the leading task */

@@ -25,7 +25,10 @@
 static inline uint64_t
 due_at(const struct redb_worker *w, uint64_t i)
 {
-	/* From the begin each time: errors do not add up. A double holds 2^53 cycles, a month. */
+	/*
+	 * Compute from the start each time, so that rounding errors do not add up. A double holds
+	 * 2^53 cycles, a month.
+	 */
 	return w->begin + (uint64_t)((double)i * w->interval);
 }
 

@@ -109,7 +109,7 @@ int redb_client_init(struct redb_client *c, struct redb_worker *w);
 void redb_client_free(struct redb_client *c);
 /* Begin to connect. */
 void redb_client_connect(struct redb_client *c);
-/* Closed loop, at the begin of a step: take requests and send them. */
+/* Closed loop, at the beginning of a step: take requests and send them. */
 void redb_client_start(struct redb_client *c);
 /* Open loop: take a request that was due at that time (cycles), and send it. */
 void redb_client_take(struct redb_client *c, uint64_t due);

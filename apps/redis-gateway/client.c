@@ -4,7 +4,7 @@
  * One client, from its first connected side to its end.
  *
  * Every event pumps bytes, then calls gw_client_update(), which passes ends on to the other side,
- * selects the events to wait for, and frees a client that is over. So this call is always the last.
+ * selects the events to wait for, and frees a client that has ended. So this call is always last.
  */
 
 #include <errno.h>

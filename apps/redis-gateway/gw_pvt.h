@@ -141,7 +141,8 @@ struct gw_client *gw_client_new(struct gw *gw, const char *peer);
 /* Begin to carry bytes: both sides are connected. May free the client. */
 void gw_client_open(struct gw_client *c);
 /*
- * Act on what has changed: pass ends on, select the events to wait for, free a client that is over.
+ * Act on what has changed: pass ends on, select the events to wait for, free a client that has
+ * ended.
  */
 void gw_client_update(struct gw_client *c);
 void gw_client_end(struct gw_client *c);

@@ -45,12 +45,12 @@ struct rb_bench {
 	char why[RB_TEXT];	    /* why the run failed; "": it has not failed */
 	uint32_t small;		    /* bytes of a message that fits a packet */
 	struct leat_rpc_stats rpc;  /* configuration of the first node's context */
-	struct cpu_load load[2];    /* at the begin and the end of the measurement */
+	struct cpu_load load[2];    /* at start and end of the measurement */
 	struct rb_link link;
 	struct leat_rendezvous *rendezvous;
 
 	struct {
-		uint64_t begin, at; /* cycles: begin of the run, time of the next line */
+		uint64_t begin, at; /* cycles: start of the run, time of the next line */
 		uint64_t seen;	    /* calls in the last line */
 		uint64_t final;	    /* calls of this process, once it closes its nodes */
 	} progress;

@@ -50,7 +50,7 @@ struct rb_link {
 	uint32_t nb_peers;
 	uint32_t taking;     /* sessions that are still accepted */
 	bool nodes_there;    /* the nodes of this process are open */
-	unsigned int passed; /* number of meetings that are over */
+	unsigned int passed; /* number of meetings that have ended */
 	char addr[LEAT_ADDR_MAX];
 	bool shut;
 	uint32_t nb_watching; /* tasks of rb_link_watch() */
@@ -92,7 +92,7 @@ void rb_link_welcome(struct rb_link_peer *p);
 void rb_link_refuse(struct rb_link_peer *p, int status, const char *text);
 /* The nodes of this process are open: answer all NODES, also later ones. */
 void rb_link_nodes_answer(struct rb_link *l);
-/* A meeting is over: answer all processes that have come, also those that come later. */
+/* End a meeting: answer all processes that have come, and from now on each that comes later. */
 void rb_link_meet_end(struct rb_link *l, enum rb_meet meet);
 /* Answer all open calls of a process with -ESHUTDOWN: its session ends. */
 void rb_link_calls_reject(struct rb_link_peer *p);
@@ -107,8 +107,8 @@ int rb_link_hello(struct rb_link_peer *p);
 /* Ask where the nodes of a process are. @return as rb_link_hello() */
 int rb_link_nodes(struct rb_link_peer *p);
 /*
- * Come to a meeting that p leads, and wait until it is over. result: for RB_MEET_END, else NULL.
- * Write RB_LOST_LEN bytes to lost: the ranks that p has lost. @return 0, or negative
+ * Attend a meeting that p leads, and wait for its end. result: for RB_MEET_END, else NULL. Write
+ * RB_LOST_LEN bytes to lost: the ranks that p has lost. @return 0, or negative
  */
 int rb_link_meet(struct rb_link_peer *p, enum rb_meet meet, const struct rb_result *result,
 		 uint8_t *lost);

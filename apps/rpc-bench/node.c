@@ -15,7 +15,9 @@
 
 /* Time for sessions to end in order. */
 #define CLOSE_US RB_US
-/* Give each session so many credits, even if that needs more receives than the device's default. */
+/*
+ * Give each session this many credits, even if that needs more receives than the device's default.
+ */
 #define CREDITS_GOOD 16u
 /* Give no session more credits by default. */
 #define CREDITS_ENOUGH 64u

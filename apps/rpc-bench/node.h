@@ -102,7 +102,7 @@ struct rb_node {
 	bool over;	      /* tasks begin no more batches */
 	uint64_t live;	      /* calls done; atomic: the leading task reads it */
 	uint64_t spoil;	      /* messages until one is to be spoilt; 0: none */
-	uint64_t first, last; /* cycles: begin of the measurement, end of its last batch */
+	uint64_t first, last; /* cycles: start of the measurement, end of its last batch */
 	struct rb_tally tally;
 	struct leat_histogram *hist[RB_KINDS];
 
@@ -213,7 +213,10 @@ void rb_pace_stop(struct rb_node *n);
 static inline uint64_t
 rb_pace_due(const struct rb_node *n, uint64_t i)
 {
-	/* From the begin each time: errors do not add up. A double holds 2^53 cycles, a month. */
+	/*
+	 * Compute from the start each time, so that rounding errors do not add up. A double holds
+	 * 2^53 cycles, a month.
+	 */
 	return n->schedule + (uint64_t)((double)i * n->interval);
 }
 

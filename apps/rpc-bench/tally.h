@@ -69,7 +69,7 @@ void rb_wrong_print(const struct rb_wrong *w, char *text, size_t len);
 /* Did no call fail, except those whose session ended, and was no message lost or wrong? */
 bool rb_tally_good(const struct rb_tally *t);
 
-/* Note the counters of a context at the begin and at the end of the measurement. */
+/* Note the counters of a context at the start and at the end of the measurement. */
 void rb_tally_begin(struct rb_tally *t, const struct leat_rpc_stats *st);
 void rb_tally_end(struct rb_tally *t, const struct leat_rpc_stats *st);
 
