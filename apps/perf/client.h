@@ -13,7 +13,7 @@ struct client {
 	uint32_t window; /* messages in flight, before perf_window_fit() cuts it for a size */
 	uint32_t burst;
 	uint32_t next_id; /* id of the last run */
-	uint64_t errors;  /* of all runs, found by --check */
+	uint64_t errors;  /* errors that --check found, in all runs */
 	char what[64];	  /* the current run, for progress: "lat send 8 B" */
 };
 

@@ -32,14 +32,14 @@ struct plot_bucket {
 struct plot_row {
 	char op[16];
 	uint64_t size;
-	double value; /* of lat the median, us; of bw MB/s; of rate million messages/s */
-	double upper; /* of lat the 99th percentile, us; else 0 */
+	double value; /* lat: median, us; bw: MB/s; rate: million messages/s */
+	double upper; /* lat: 99th percentile, us; else 0 */
 	struct plot_bucket *buckets;
 	size_t nb_buckets;
 };
 
 struct plot_run {
-	char name[96]; /* what the legend calls it */
+	char name[96]; /* name in the legend */
 	struct plot_row *rows;
 	size_t nb_rows;
 };
@@ -79,9 +79,9 @@ int plot_draw(FILE *f, const struct plot_run *runs, unsigned int nb_runs, enum p
 
 /* One direction of the picture. */
 struct plot_axis {
-	double min, max;   /* of the values; of a logarithmic axis above 0 */
+	double min, max;   /* range of the values; of a logarithmic axis above 0 */
 	bool log;	   /* logarithmic */
-	double start, end; /* where min and max are in the picture */
+	double start, end; /* positions of min and max in the picture */
 };
 
 double plot_place(const struct plot_axis *a, double value);

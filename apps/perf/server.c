@@ -30,7 +30,7 @@ struct server {
 	char addr[LEAT_ADDR_MAX];
 	bool bound;			 /* an endpoint has listened at addr before */
 	bool greeted;			 /* the last client sent HELLO: it is a leat-perf */
-	uint64_t runs, messages, errors; /* of the current client */
+	uint64_t runs, messages, errors; /* counts of the current client */
 };
 
 static void __attribute__((format(printf, 2, 3))) say(const struct server *v, const char *fmt, ...)

@@ -19,7 +19,7 @@ struct redb_bench {
 	int argc;
 	char **argv; /* the whole command line, EAL's arguments included */
 	struct redb_options o;
-	struct redb_addr addr; /* of --connect, --listen */
+	struct redb_addr addr; /* address of --connect or --listen */
 	struct leat_dev *dev;  /* NULL: the address is that of a socket */
 	struct leat_reactor_conf reactor;
 	struct redb_values values;
@@ -31,7 +31,7 @@ struct redb_bench {
 	struct redb_server *server;
 	struct gw *gateway;
 	struct leat_reactor *service_reactor;
-	char service_addr[REDB_TEXT]; /* where the service listens, or why it could not be opened */
+	char service_addr[REDB_TEXT]; /* address of the service, or why it could not be opened */
 
 	struct redb_worker *workers;
 	uint16_t nb_workers;

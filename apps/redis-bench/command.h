@@ -49,7 +49,7 @@ struct redb_piece {
 };
 
 struct redb_command {
-	const char *name; /* for messages: "SET" */
+	const char *name; /* name for messages: "SET" */
 	char *text;
 	struct redb_piece *pieces;
 	uint32_t nb_pieces, nb_slots;

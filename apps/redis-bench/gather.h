@@ -27,7 +27,7 @@ struct redb_gather {
 	char *buf;    /* REDB_GATHER_BUF bytes */
 	size_t used;  /* bytes of buf */
 	size_t skip;  /* bytes still to skip at the front */
-	size_t bytes; /* of all of iov */
+	size_t bytes; /* bytes of all of iov */
 	int n;
 	bool open; /* the last entry of iov points at the end of buf and can grow */
 	bool full; /* a piece did not fit; it and all later pieces are left out */

@@ -76,8 +76,8 @@ struct redb_plan {
 	uint64_t data; /* bytes of a value */
 	uint64_t keys;
 	uint32_t range;	      /* elements of LRANGE's list */
-	uint64_t requests;    /* of each test, all lcores together; 0: duration_us ends a test */
-	uint64_t duration_us; /* of each test; 0: requests ends a test */
+	uint64_t requests;    /* per test, all lcores together; 0: duration_us ends a test */
+	uint64_t duration_us; /* length of each test; 0: requests ends a test */
 	uint64_t rate_mhz;    /* open loop: requests per 1000 s, all lcores; 0: closed loop */
 	uint64_t seed;
 	bool verify;

@@ -56,7 +56,7 @@ struct peer {
 	struct reply ring[REPLIES];
 	uint32_t head, nb;
 	size_t sent;		/* bytes sent of the first reply */
-	TAILQ_ENTRY(peer) link; /* in server.peers or server.spare */
+	TAILQ_ENTRY(peer) link; /* entry in server.peers or server.spare */
 };
 
 TAILQ_HEAD(peers, peer);
@@ -68,7 +68,7 @@ struct redb_server {
 	uint32_t nb;
 	struct leat_poller *looker;
 	char *out;
-	char head[32]; /* what precedes a value in a reply: "$64\r\n" */
+	char head[32]; /* bytes that precede a value in a reply: "$64\r\n" */
 };
 
 /* ---- commands ---- */

@@ -22,7 +22,7 @@ struct redb_tally {
 	uint64_t delayed; /* requests sent late by more than an interval */
 	uint64_t delayed_max_ns;
 	char first_error[REDB_TEXT]; /* text of the first error; "": none */
-	char first_wrong[REDB_TEXT]; /* what was wrong with the first wrong reply; "": none */
+	char first_wrong[REDB_TEXT]; /* description of the first wrong reply; "": none */
 };
 
 /* The result of a test, all lcores together. */

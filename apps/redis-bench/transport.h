@@ -36,7 +36,7 @@ struct redb_transport;
 struct redb_addr {
 	const struct redb_transport *transport;
 	const char *via;  /* "TCP", "UNIX socket", "stream" */
-	const char *text; /* as the user gave it */
+	const char *text; /* the address as the user gave it */
 	const char *at;	  /* text without "tcp:" or "unix:" */
 	union {
 		struct sockaddr sa;

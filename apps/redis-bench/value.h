@@ -18,7 +18,7 @@
 
 struct redb_values {
 	uint8_t *pool; /* size + REDB_VALUE_PLACES bytes */
-	uint64_t size; /* of each value */
+	uint64_t size; /* bytes of each value */
 };
 
 /* splitmix64, by S. Vigna: map a number to one that looks random. */

@@ -46,7 +46,7 @@ struct redb_client {
 	const struct redb_command *command;
 	struct redb_request *ring;
 	uint32_t head, nb;   /* requests without a reply: the first one, their number */
-	uint32_t nb_sent;    /* of those nb, sent in full */
+	uint32_t nb_sent;    /* of nb: requests sent in full */
 	uint64_t sent_bytes; /* bytes sent of the request that is sent in part */
 	uint64_t stamp;	     /* cycles: when bytes were last sent or received */
 	bool busy;	     /* counted in worker.nb_busy */
@@ -55,7 +55,7 @@ struct redb_client {
 	bool reply_error, reply_wrong, reply_nil;
 	uint64_t connect_begin;
 	uint32_t nth_addr, greeted;
-	TAILQ_ENTRY(redb_client) link; /* in worker.idle */
+	TAILQ_ENTRY(redb_client) link; /* entry in worker.idle */
 	bool linked;
 };
 
@@ -64,7 +64,7 @@ TAILQ_HEAD(redb_clients, redb_client);
 /* What all lcores do at the same time. */
 struct redb_step {
 	const struct redb_command *command; /* NULL: connect */
-	uint64_t requests;		    /* of all lcores; UINT64_MAX: duration_us ends it */
+	uint64_t requests;		    /* for all lcores; UINT64_MAX: duration_us ends it */
 	uint64_t duration_us;
 	uint64_t rate_mhz;
 	bool one_client; /* the first lcore's first client sends all requests, in order */
@@ -87,7 +87,7 @@ struct redb_worker {
 
 	/* the step */
 	const struct redb_step *step;
-	bool running;		/* until it is over and all replies have arrived */
+	bool running;		/* true until the step has ended and all replies have arrived */
 	bool over;		/* no new requests are sent */
 	uint32_t nb_busy;	/* clients that connect, or have requests without a reply */
 	uint32_t next, nb_next; /* connect: index of the next client; how many may begin now */

@@ -74,7 +74,7 @@ void gw_where_str(char *text, size_t len, const struct sockaddr *sa, socklen_t s
 /* ---- a leg ---- */
 
 enum gw_state {
-	GW_CONNECTING, /* to the backend; reverse: to the other gateway */
+	GW_CONNECTING, /* connecting to the backend; reverse: to the other gateway */
 	GW_RETRYING,   /* waits to connect again */
 	GW_OPEN,       /* both sides are connected */
 };
@@ -97,12 +97,12 @@ struct gw_client {
 	int sock;	    /* -1: none */
 	struct leat_fd fd;
 
-	struct leat_timer timer; /* to connect again, to end the stream's direction, to linger */
+	struct leat_timer timer; /* to connect again, end the stream's direction, or linger */
 	struct gw_client *next, **prev;
 	uint64_t id;
 	uint64_t begun, give_up_at; /* cycles */
 	uint64_t rx_bytes, tx_bytes;
-	unsigned int tries; /* to connect; in GW_OPEN: to end the stream's direction */
+	unsigned int tries; /* attempts to connect; in GW_OPEN: to end the stream's direction */
 	const char *why;    /* why the first direction ended; NULL: none has */
 	int why_errno;
 	char peer[LEAT_ADDR_MAX];

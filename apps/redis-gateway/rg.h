@@ -23,7 +23,7 @@
 #define RG_ALLOW_MAX 256
 
 struct rg_options {
-	struct gw_conf leg[RG_LEGS_MAX]; /* after parsing, with the values of all */
+	struct gw_conf leg[RG_LEGS_MAX]; /* after parsing, each includes the values of `all` */
 	unsigned int nb_legs;
 	struct gw_cidr allow[RG_ALLOW_MAX];
 	uint32_t nb_allow;

@@ -45,7 +45,7 @@ struct rb_bench {
 	char why[RB_TEXT];	    /* why the run failed; "": it has not failed */
 	uint32_t small;		    /* bytes of a message that fits a packet */
 	struct leat_rpc_stats rpc;  /* configuration of the first node's context */
-	struct cpu_load load[2];    /* at start and end of the measurement */
+	struct cpu_load load[2];    /* load at start and end of the measurement */
 	struct rb_link link;
 	struct leat_rendezvous *rendezvous;
 

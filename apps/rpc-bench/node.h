@@ -135,10 +135,10 @@ struct rb_node {
 	uint32_t small; /* bytes of a message that fits a packet of a session */
 	struct rb_worker **workers;
 	uint32_t nb_workers;	     /* workers that have not ended */
-	char addr[LEAT_ADDR_MAX];    /* where the endpoint listens */
-	struct leat_rpc_stats stats; /* as last read */
+	char addr[LEAT_ADDR_MAX];    /* address at which the endpoint listens */
+	struct leat_rpc_stats stats; /* counters as last read */
 	struct cpu_where where;
-	struct cpu_used used; /* when the node started */
+	struct cpu_used used; /* CPU time when the node started */
 	uint64_t used_ns;     /* CPU time of the run; UINT64_MAX: not known */
 	int state;	      /* enum rb_node_state; atomic */
 	char why[RB_TEXT];

@@ -97,13 +97,13 @@ struct rb_sizes {
 
 /* Parameters that all processes of a run agree on. */
 struct rb_plan {
-	uint32_t tasks;	      /* of each calling lcore */
+	uint32_t tasks;	      /* tasks of each calling lcore */
 	uint32_t batch;	      /* calls of a batch */
 	uint64_t calls;	      /* all calling lcores together; 0: duration_us ends the run */
 	uint64_t duration_us; /* 0: calls ends the run */
 	uint64_t warmup;      /* calls of each calling lcore before the measurement */
 	uint64_t rate_mhz;    /* open loop: calls per 1000 s, all lcores; 0: closed loop */
-	uint64_t deadline_us; /* of each call; 0: lib/rpc's, a call that reaches it has failed */
+	uint64_t deadline_us; /* per call; 0: lib/rpc's, a call that reaches it has failed */
 	uint64_t seed;
 	uint64_t corrupt; /* number of the message to spoil on each lcore, from 1; 0: none */
 	bool check;

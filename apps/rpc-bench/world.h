@@ -33,7 +33,7 @@ struct rb_rank {
 	uint16_t port[RB_LCORES_MAX];
 	bool lost; /* the process ended before the end of the run */
 	char why[RB_TEXT];
-	struct rb_result *result; /* at the end of the run; NULL: none yet */
+	struct rb_result *result; /* result at the end of the run; NULL: none yet */
 };
 
 struct rb_world {
