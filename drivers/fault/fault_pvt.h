@@ -72,19 +72,19 @@ struct fault_dist {
 
 struct fault_conf {
 	uint64_t seed;
-	uint32_t reorder;	 /* how many younger ops may pass an op, at most */
+	uint32_t reorder;	 /* most younger ops that may pass an op */
 	struct fault_dist delay; /* added to each completion */
 	/* Chances are in units of 2^-32: of refuse, refuse_recv, error, stall, loss, dup. */
 	uint64_t refuse;
 	uint64_t refuse_recv;
 	uint64_t error;
-	int error_status; /* of an op that error fails, -errno */
+	int error_status; /* status of ops that `error` fails, -errno */
 	uint64_t stall;
 	struct fault_dist stall_time;
 	struct fault_dist die; /* ops to and from a peer until it dies */
 	uint64_t loss;	       /* loss, dup and overtake: datagrams only */
 	uint64_t dup;
-	uint32_t overtake; /* how many younger messages may overtake a message, at most */
+	uint32_t overtake; /* most younger messages that may overtake a message */
 };
 
 struct fault_dev {
@@ -111,20 +111,20 @@ struct fault_peer;
 struct fault_op {
 	struct leat_op low;	 /* the proxy; first, so that poll's output can be cast back */
 	struct leat_op *op;	 /* the application's */
-	struct fault_peer *peer; /* that op names, or that its message came from; or NULL */
-	uint64_t key;		 /* in a heap: the sort key */
+	struct fault_peer *peer; /* peer that op names, or that its message came from; or NULL */
+	uint64_t key;		 /* sort key, while in a heap */
 	/*
 	 * Number of the completion, or SHUFFLED: of the send. Of two equal keys the lower number
 	 * goes first.
 	 */
 	uint64_t nr;
-	uint64_t len;		    /* of the op's completion */
-	int status;		    /* of the op's completion */
-	uint32_t at;		    /* in a heap: the index */
+	uint64_t len;		    /* length of the op's completion */
+	int status;		    /* status of the op's completion */
+	uint32_t at;		    /* index, while in a heap */
 	uint16_t src;		    /* upper id of the message's sender */
 	uint8_t where;		    /* enum fault_where */
 	bool again;		    /* a datagram that was doubled */
-	TAILQ_ENTRY(fault_op) link; /* in a list, if FREE, WAITING or KEPT */
+	TAILQ_ENTRY(fault_op) link; /* entry in a list, if FREE, WAITING or KEPT */
 };
 
 TAILQ_HEAD(fault_list, fault_op);
@@ -141,16 +141,16 @@ enum fault_peer_state {
 };
 
 struct fault_peer {
-	struct leat_peer *peer; /* at the upper endpoint */
+	struct leat_peer *peer; /* the peer at the upper endpoint */
 	uint16_t low;		/* id of the peer at the lower endpoint */
 	uint8_t state;		/* enum fault_peer_state */
-	bool died;		/* by die=, an injected death */
-	bool stalled;		/* on fault_ep.stalled */
+	bool died;		/* ended by die=, an injected death */
+	bool stalled;		/* the peer is on fault_ep.stalled */
 	uint64_t until;		/* end of the stall, cycles */
 	uint64_t ops;		/* ops to the peer and messages from it, so far */
 	uint64_t die_at;	/* value of ops at which the peer dies; 0: never */
 	struct fault_list waiting, kept;
-	TAILQ_ENTRY(fault_peer) link; /* in fault_ep.stalled */
+	TAILQ_ENTRY(fault_peer) link; /* entry in fault_ep.stalled */
 };
 
 /* Counters; written by the owner with relaxed stores, read by telemetry and tests. */
@@ -163,7 +163,7 @@ struct fault_stats {
 	uint64_t stalls;
 	uint64_t stalled_ops; /* ops and completions that waited for the end of a stall */
 	uint64_t deaths;
-	uint64_t lost_acks; /* at deaths: sends that succeeded and are reported as failed */
+	uint64_t lost_acks; /* at deaths: sends that succeeded below and were reported as failed */
 	uint64_t lost;	    /* datagrams */
 	uint64_t doubled;   /* datagrams */
 	uint64_t overtaken; /* datagrams that a younger one passed */
@@ -193,7 +193,7 @@ struct fault_ep {
 	struct fault_conf conf; /* times in cycles */
 	struct fault_rand rand[FAULT_KINDS];
 
-	void *mem; /* of the pool of proxies */
+	void *mem; /* memory of the pool of proxies */
 	struct fault_op *ops;
 	uint32_t nb_ops; /* proxies that were ever used; the pool's others were never touched */
 	struct fault_list free;
@@ -213,11 +213,11 @@ struct fault_ep {
 	uint64_t nr_sent_seen;	    /* nr_sent at the last poll */
 	uint64_t nr_down;	    /* highest number that was posted below */
 
-	struct fault_peer *peers;   /* by upper id */
-	struct fault_peer **by_low; /* by lower id */
+	struct fault_peer *peers;   /* peers by upper id */
+	struct fault_peer **by_low; /* peers by lower id */
 	TAILQ_HEAD(, fault_peer) stalled;
 	struct fault_stats stats;
-	LIST_ENTRY(fault_ep) link; /* in telemetry's list */
+	LIST_ENTRY(fault_ep) link; /* entry in telemetry's list */
 };
 
 static inline struct fault_ep *

@@ -190,7 +190,7 @@ uint64_t ofi_provider_mr_modes(void);
 struct ofi_dev {
 	char name[64];
 	const struct ofi_provider *prov;
-	char provider[64]; /* as the user named it */
+	char provider[64]; /* name as the user gave it */
 	char src[64];	   /* src=, or the address of iface=; "" for none */
 	char domain[64];   /* domain=, or "" */
 	char interface[64];
@@ -282,7 +282,7 @@ struct ofi_proof_read;
 /* The proof of one peer's address, in use until the peer is up. */
 struct ofi_proof {
 	uint8_t nonce[OFI_NONCE]; /* the number that this side gave to the peer */
-	uint64_t place, key;	  /* where the peer's statement is: address or offset, and key */
+	uint64_t place, key;	  /* place of the peer's statement: address or offset, and key */
 	uint64_t next;		  /* cycles: when to post the READ */
 	uint32_t pause_us;
 	bool stated;  /* this side's statement for the peer is written */
@@ -303,12 +303,12 @@ struct ofi_addr {
 	fi_addr_t fi;
 	uint32_t refs;	  /* peers that use it */
 	uint32_t orphans; /* orphaned slots that refer to it */
-	uint32_t proofs;  /* of orphans: READs of statements, OFI_SLOT_PROOF */
-	uint32_t failed;  /* of orphans: OFI_SLOT_FAILED */
+	uint32_t proofs;  /* of orphans: number of READs of statements, OFI_SLOT_PROOF */
+	uint32_t failed;  /* of orphans: number with OFI_SLOT_FAILED */
 	uint16_t first;	  /* peer to which messages from this address are attributed */
 	uint64_t unused_since;
 	bool cut;	/* removed from the AV already */
-	bool draining;	/* on ofi_ep.draining, see ofi_drain.c */
+	bool draining;	/* the address is on ofi_ep.draining, see ofi_drain.c */
 	bool drain_hit; /* a message met a standing receive */
 	/* messages from it were discarded: later ones must not be received either */
 	bool gap;
@@ -424,7 +424,7 @@ struct ofi_ep {
 	struct ofi_proof_read *proof_reads;
 	bool broken; /* some peer may have a broken_deadline */
 	uint32_t nb_orphans;
-	uint32_t nb_failed; /* of nb_orphans: OFI_SLOT_FAILED */
+	uint32_t nb_failed; /* of nb_orphans: number with OFI_SLOT_FAILED */
 	bool readable;	    /* a region was registered that peers may READ */
 	uint32_t nb_unused; /* addresses in addrs that no peer uses */
 	/* cycles: when an abort no longer waits, and closes the endpoint */

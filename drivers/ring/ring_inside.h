@@ -39,7 +39,7 @@ enum ring_conn_state {
 struct ring_conn {
 	uint32_t refs;		      /* one per side; release on drop, acquire before the free */
 	uint32_t state;		      /* STATE: enum ring_conn_state, leaves REQUEST by CAS, once */
-	STAILQ_ENTRY(ring_conn) next; /* in the acceptor's mailbox, under its lock */
+	STAILQ_ENTRY(ring_conn) next; /* next in the acceptor's mailbox, under its lock */
 	/* Each side's mailbox, with a reference to it. [1] is set before the request is sent. */
 	struct ring_mbox *mbox[2];
 	bool datagram;	 /* the connector's type; the acceptor's must be the same */

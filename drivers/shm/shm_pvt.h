@@ -88,7 +88,7 @@ shm_dev_of(const struct leat_ep *ep)
 
 /* What a side says about itself when it connects or accepts. */
 struct shm_hello {
-	struct ring_shape shape; /* of the lane that the side produces into */
+	struct ring_shape shape; /* shape of the lane that the side produces into */
 	uint32_t mtu;		 /* bytes of the longest datagram; 0: reliable endpoint */
 	uint16_t peer;		 /* the bit of this connection on the side's board */
 	bool wait;		 /* the side may sleep */
@@ -106,7 +106,7 @@ const char *shm_hello_get(const uint8_t *buf, size_t len, bool datagram, struct 
 /* A side's part of a connection. */
 struct ring_conn {
 	struct shm_ep *se;
-	int id; /* of the exchange's connection; 0: it has ended, or never began */
+	int id; /* id of the exchange's connection; 0: it has ended, or never began */
 	/* of the lanes: shared, and own; the peer's word and board */
 	struct shm_memory tx, rx, tx_own, rx_own, asleep, board;
 	struct ring_lane tx_lane, rx_lane;

@@ -24,9 +24,9 @@
 
 /* A stretch of memory in one file. */
 struct shm_piece {
-	uint64_t addr; /* in the process that owns the memory */
+	uint64_t addr; /* address in the process that owns the memory */
 	uint64_t len;
-	uint64_t offset; /* in the file */
+	uint64_t offset; /* offset in the file */
 };
 
 /* The table: peers can map it for reading only. */
@@ -41,7 +41,7 @@ struct shm_share {
 	struct ring_share ring;
 	struct shm_memory table;
 	uint32_t nb_fds;
-	int fds[1 + SHM_SHARE_FDS]; /* of the table, then of its pieces */
+	int fds[1 + SHM_SHARE_FDS]; /* descriptors of the table, then of its pieces */
 	bool watched;		    /* EAL reports when it frees some of the memory */
 	bool more;		    /* EAL had more pieces than there are descriptors for */
 };

@@ -147,7 +147,7 @@ struct vb_dev {
 	const struct vb_transport *transport; /* chosen by args.ud */
 	struct ibv_device **list;	      /* keeps ibdev alive */
 	struct ibv_device *ibdev;
-	struct ibv_context *ctx; /* for queries only */
+	struct ibv_context *ctx; /* context for queries only */
 	struct ibv_device_attr attr;
 	struct ibv_port_attr pattr;
 	uint8_t port;
@@ -288,7 +288,7 @@ struct vb_conn {
 	struct vb_ep *e;
 	struct leat_peer *peer; /* NULL: ZOMBIE, detached from its peer */
 	struct rdma_cm_id *id;
-	TAILQ_ENTRY(vb_conn) link; /* in vb_ep.busy unless UP */
+	TAILQ_ENTRY(vb_conn) link; /* entry in vb_ep.busy unless UP */
 	bool busy;
 	bool connected;	 /* rdma_disconnect() is needed to end it */
 	bool last_wqe;	 /* the device reported that no more receives complete */
@@ -328,7 +328,7 @@ TAILQ_HEAD(vb_rxbufs, vb_rxbuf);
 /* Receive buffers, used without an SRQ; see verbs_rc_rxq.c. */
 struct vb_rxqs {
 	uint32_t nb, size;	  /* buffers per peer, and bytes of a buffer */
-	struct vb_rxbufs arrived; /* those whose message found no receive, the oldest first */
+	struct vb_rxbufs arrived; /* buffers whose message found no receive, the oldest first */
 	struct vb_rxq *unused;
 };
 
@@ -359,7 +359,7 @@ struct vb_qpn {
 struct vb_ep {
 	/* line 0: fields of sends, and whether there is something to poll for */
 	struct leat_ep *ep;
-	struct vb_conn **conns; /* by peer */
+	struct vb_conn **conns; /* connections by peer */
 	struct ibv_cq *scq;
 	struct ibv_cq_ex *scqx; /* NULL: ibv_poll_cq() is used */
 	uint32_t tx_depth;
@@ -382,7 +382,7 @@ struct vb_ep {
 	uint32_t *free; /* stack of free slots */
 	uint32_t nb_free;
 	uint32_t rx_depth;
-	uint64_t seq;	  /* of the next receive posted */
+	uint64_t seq;	  /* number of the next receive posted */
 	uint64_t srq_seq; /* highest seq that went into the SRQ, + 1 */
 
 	/* line 2 */

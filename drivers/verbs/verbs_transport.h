@@ -30,7 +30,7 @@ struct vb_cqes {
 enum vb_refusal {
 	VB_NO_ANSWER, /* or an answer without a reason */
 	VB_NOT_LISTENING,
-	VB_REJECTED, /* by the application */
+	VB_REJECTED, /* rejected by the application */
 };
 
 struct vb_cm_event;

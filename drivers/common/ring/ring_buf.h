@@ -36,7 +36,7 @@
 #define RING_BUF_LAP (32u << 10) /* bytes */
 
 struct ring_buf_msg {
-	uint64_t nr; /* of the message */
+	uint64_t nr; /* number of the message */
 	uint32_t at; /* offset of its bytes */
 };
 

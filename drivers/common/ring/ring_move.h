@@ -70,7 +70,7 @@ struct ring_move {
 	struct ring_move *next; /* READ: in ring_moves.answers */
 	uint64_t addr, key;	/* WRITE, READ: address and key of the region */
 	uint64_t len, done;	/* bytes in all, and moved so far */
-	uint64_t nr;		/* of the message */
+	uint64_t nr;		/* number of the message */
 	uint8_t kind;		/* enum ring_move_kind */
 	bool ready;		/* WRITE: all bytes have arrived, or it has failed */
 	int status;		/* WRITE, if ready: 0 or -errno */
@@ -90,7 +90,7 @@ struct ring_moves {
 	struct leat_op *out_head, *out_tail;
 	struct ring_move *answers, *answers_tail;
 	bool answer_next;	/* ops and answers take turns */
-	struct ring_move *in;	/* by the message's number modulo slots */
+	struct ring_move *in;	/* incoming moves, by the message's number modulo slots */
 	uint32_t in_mask;	/* slots of the peer's direction - 1 */
 	struct ring_move write; /* the WRITE that comes in; there is one at most */
 };

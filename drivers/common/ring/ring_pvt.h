@@ -84,7 +84,7 @@ struct ring_oplist {
 
 /* The driver's words in an op (leat_op.drv). */
 struct ring_op {
-	struct leat_op *next; /* of a receive in a ring_oplist, or an op in ring_moves.out_* */
+	struct leat_op *next; /* next receive of a ring_oplist, or next op of ring_moves.out_* */
 	struct leat_op *prev;
 	uint64_t seq;	/* receive: order of posting; other op, RING_FOREIGN: bytes moved so far */
 	uint64_t nr;	/* other op: number of the message */
@@ -105,7 +105,7 @@ ring_op(struct leat_op *op)
 struct ring_cursor {
 	struct ring_slot *slot; /* next to fill */
 	uint64_t nr;		/* number of the message that goes into slot */
-	uint32_t place;		/* of slot */
+	uint32_t place;		/* place of slot */
 	uint32_t next;		/* place of the slot of message nr + 1 */
 };
 
@@ -124,7 +124,7 @@ struct ring_link {
 	uint64_t *rx_consumed;
 	struct ring_oplist recvs; /* RECVs that name this peer */
 	uint32_t tx_unacked;	  /* ops that wait for an ack */
-	uint16_t id;		  /* of the peer */
+	uint16_t id;		  /* id of the peer */
 	bool may_send;		  /* the link is up, and SEND was configured */
 	bool rx_long;		  /* the peer may send datagrams longer than this side's mtu */
 
@@ -161,7 +161,7 @@ struct ring_link {
 	struct ring_dir *theirs;
 	struct ring_board *their_board; /* set whether the peer wants marks or not */
 	struct leat_peer *peer;
-	uint32_t idx;	       /* in ring_ep.links */
+	uint32_t idx;	       /* index in ring_ep.links */
 	uint8_t state;	       /* enum ring_link_state */
 	uint8_t side;	       /* 0: connector, 1: acceptor */
 	bool tx_refused;       /* a post found no room */
@@ -229,13 +229,13 @@ struct ring_mark {
 
 struct ring_ep {
 	/* poll */
-	struct ring_link *table;  /* by peer id */
+	struct ring_link *table;  /* links by peer id */
 	struct ring_link **links; /* up or closing; the watched ones first */
 	uint32_t nb_links;
 	uint32_t nb_watched; /* many: links whose peers are not known to mark yet */
 	uint32_t start;	     /* link that the next poll begins with; many: among the watched */
 	bool many;	     /* this endpoint asks its peers for marks; see ring_mark.h */
-	uint32_t nb_marks;   /* in marks[] */
+	uint32_t nb_marks;   /* entries of marks[] */
 	uint32_t nb_polls;   /* RING_FOREIGN, many: polls so far, see ring_unmarked() */
 	int64_t copy_left;   /* bytes left of this poll's RING_COPY_BUDGET */
 	/* RECVs for any peer: a FIFO, so that the fast path touches nothing but the op */
@@ -252,7 +252,7 @@ struct ring_ep {
 	uint32_t nb_unexpected;
 	struct ring_oplist trecvs; /* TRECVs for any peer */
 	struct ring_notes unexpected[RING_KINDS];
-	struct ring_board *board; /* of this endpoint; memory of the device */
+	struct ring_board *board; /* board of this endpoint; memory of the device */
 	struct ring_queue queue;
 	struct ring_mark marks[RING_MARKS];
 
@@ -272,7 +272,7 @@ struct ring_ep {
 	uint32_t nb_regions;
 	uint32_t free_region;	      /* number of the first free region + 1; 0: none */
 	struct ring_share *share;     /* RING_FOREIGN: memory of the device; NULL: shares nothing */
-	LIST_ENTRY(ring_ep) reported; /* in the list that telemetry reports */
+	LIST_ENTRY(ring_ep) reported; /* entry in the list that telemetry reports */
 };
 
 /* Device arguments common to both devices. */

@@ -52,9 +52,9 @@ struct ring_entry {
 
 /* A stretch of memory that one side shares. */
 struct ring_arena {
-	uint64_t addr; /* in the process that owns the memory */
+	uint64_t addr; /* address in the process that owns the memory */
 	uint64_t len;
-	char *here; /* where this process has it mapped */
+	char *here; /* address at which this process has mapped it */
 };
 
 struct ring_arenas {
@@ -64,7 +64,7 @@ struct ring_arenas {
 
 /* The memory that an endpoint shares with its peers. */
 struct ring_share {
-	struct ring_arenas arenas; /* of this process: here == addr */
+	struct ring_arenas arenas; /* arenas of this process: here == addr */
 	struct ring_entry *entries;
 	bool stale; /* some of the memory was freed since; written by any thread */
 	/* Written by the owner with relaxed stores, read by telemetry. */

@@ -165,7 +165,7 @@ struct ring_note {
 	TAILQ_ENTRY(ring_note) by_link;
 	struct ring_link *link;
 	uint64_t tag;
-	uint32_t place; /* of the slot */
+	uint32_t place; /* place of the slot */
 	uint32_t done;	/* 1: consumed, while an older message is not */
 };
 TAILQ_HEAD(ring_notes, ring_note);
@@ -208,7 +208,7 @@ struct ring_lane {
 	struct ring_buf buf;	 /* producer's own, but for its bytes */
 	uint32_t mask;		 /* number of slots - 1 */
 	/* RING_FOREIGN */
-	char *bytes; /* of the buffer, where the consumer has mapped them */
+	char *bytes; /* bytes of the buffer, where the consumer has mapped them */
 	uint32_t nb_bytes;
 	uint32_t chunk_mask; /* number of chunks - 1 */
 	char *chunks;

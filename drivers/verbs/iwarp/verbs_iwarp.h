@@ -19,7 +19,7 @@ struct vb_credit {
 	struct ibv_mr *mr;
 	uint32_t sent;
 	uint32_t posted; /* buffers posted in all */
-	uint32_t told;	 /* of posted, as last told to the other side */
+	uint32_t told;	 /* value of posted that the other side was last told */
 	uint64_t raddr;
 	uint32_t rkey;
 	bool counts;  /* the other side uses credits, too */

@@ -201,7 +201,7 @@ vb_credit_done(struct vb_ep *e, const struct ibv_wc *wc)
 
 	if ((wc->wr_id ^ WR_CREDIT) >> 32 != 0 || c == NULL || c->tag != tag || c->credit == NULL ||
 	    !c->credit->writing)
-		return; /* of a queue pair that was destroyed */
+		return; /* completion of a queue pair that was destroyed */
 	c->credit->writing = false;
 	e->grants--;
 	if (wc->status == IBV_WC_SUCCESS)

@@ -33,7 +33,7 @@
 #include "verbs_rc.h"
 
 struct vb_rxbuf {
-	TAILQ_ENTRY(vb_rxbuf) next; /* in vb_rxqs.arrived */
+	TAILQ_ENTRY(vb_rxbuf) next; /* next in vb_rxqs.arrived */
 	struct ibv_wc wc;
 	struct vb_conn *c;
 	bool waits; /* it holds a message, and is in vb_rxqs.arrived */
@@ -41,7 +41,7 @@ struct vb_rxbuf {
 
 /* The receive buffers of a queue pair. */
 struct vb_rxq {
-	struct vb_rxq *next; /* on vb_rxqs.unused */
+	struct vb_rxq *next; /* next on vb_rxqs.unused */
 	uint8_t *mem;
 	struct ibv_mr *mr;
 	uint32_t posted;  /* buffers in the queue pair */
@@ -260,7 +260,7 @@ vb_rxq_done(struct vb_ep *e, const struct ibv_wc *wc)
 	struct vb_rxbuf *buf;
 
 	if (unlikely(c == NULL || c->tag != tag || c->rxq == NULL || b >= e->rxqs->nb))
-		return; /* of a queue pair that was destroyed */
+		return; /* completion of a queue pair that was destroyed */
 	c->rxq->posted--;
 	e->rx_posted--;
 	if (unlikely(wc->status != IBV_WC_SUCCESS)) {

@@ -106,7 +106,7 @@ struct vb_ud {
 	uint32_t sq_mask, sq_head, sq_tail, unsignaled;
 	uint32_t rq_mask, rq_head, rq_tail;
 	uint8_t *grh;	    /* the GRHs of receives, then mtu bytes for what exceeds a receive */
-	uint32_t lkey;	    /* of the region of grh */
+	uint32_t lkey;	    /* lkey of the region of grh */
 	uint32_t mtu;	    /* longest datagram, B, that the port can receive */
 	uint32_t nb_silent; /* peers whose queue pair is not known yet */
 	bool recall;	    /* receives are to be taken back, or the QP failed; see verbs_ud.c */
