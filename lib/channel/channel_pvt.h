@@ -51,7 +51,7 @@ enum chan_state {
 	CHAN_ASIDE,	/* the owner still fills it; readers have passed it */
 	CHAN_COMMITTED, /* ready to be read */
 	CHAN_READING,	/* the owner reads the frame */
-	CHAN_RETURNED,	/* to be read again; lies behind the read position */
+	CHAN_RETURNED,	/* frame to be read again; lies behind the read position */
 	CHAN_DONE,	/* read */
 	CHAN_EMPTY,	/* type 0: filler up to the end of the buffer, or an aborted reservation */
 	CHAN_END,	/* no frame follows */
@@ -75,7 +75,7 @@ struct chan_header {
 struct chan_slot {
 	_Alignas(CHAN_LINE) _Atomic uint64_t owner; /* 0: free */
 	_Atomic uint32_t generation;
-	_Atomic uint64_t count[LEAT_CHANNEL_COUNTERS]; /* of all owners; the owner writes */
+	_Atomic uint64_t count[LEAT_CHANNEL_COUNTERS]; /* totals of all owners; the owner writes */
 	/* The owner's description of its process: valid if described equals owner. */
 	_Atomic uint64_t described;
 	_Atomic uint64_t start;
@@ -148,7 +148,7 @@ struct chan_map {
 	void *mem; /* NULL: the caller's memory */
 	uint64_t bytes;
 	int fd; /* the file, or -1; other processes may share it, so no lock is taken through it */
-	char *name;		/* of shared memory, or NULL */
+	char *name;		/* name of shared memory, or NULL */
 	struct entry *guard;	/* guard.c; NULL: the file can't shrink */
 	_Atomic bool truncated; /* the file was truncated: the block is lost */
 	/* Eventfds of NOTIFY_EVENTFD, by slot. */

@@ -131,7 +131,7 @@ struct leat_channel_frame {
 	void *data;    /**< payload; when sending it is only read */
 	uint32_t len;  /**< bytes of the payload, from 1 */
 	uint32_t type; /**< not 0 */
-	uint64_t hash; /**< of the type's definition; lets both sides check that they agree on it */
+	uint64_t hash; /**< hash of the type's definition: both sides can check that they agree */
 	/**
 	 * How many readers held the frame before and died or gave it back; 0: a new frame. If not
 	 * 0, a former reader's processing of it may have taken effect. Ignored when sending.
@@ -570,7 +570,7 @@ enum leat_channel_counter {
 	LEAT_CHANNEL_OVERWRITTEN, /**< oldest frames dropped for newer ones */
 	LEAT_CHANNEL_INVALID,	  /**< frames with a wrong header */
 	LEAT_CHANNEL_ABORTED,	  /**< reservations of dead writers, made empty */
-	LEAT_CHANNEL_RETURNED,	  /**< to be delivered again: from dead readers, or given back */
+	LEAT_CHANNEL_RETURNED,	  /**< given back, or from dead readers: to be delivered again */
 	LEAT_CHANNEL_LOST,	  /**< frames of dead readers dropped, or given back too often */
 	LEAT_CHANNEL_COUNTERS,
 };

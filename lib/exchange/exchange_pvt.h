@@ -70,7 +70,7 @@ TAILQ_HEAD(exchange_list, exchange_conn);
 
 /* A source of accepted connections; see source.c. */
 struct exchange_source {
-	LIST_ENTRY(exchange_source) link; /* in source_bucket or free_sources */
+	LIST_ENTRY(exchange_source) link; /* entry in source_bucket or free_sources */
 	uint8_t key[EXCHANGE_SOURCE_KEY];
 	uint16_t refs;	  /* its slots */
 	uint16_t pending; /* of these, slots without HELLO */
@@ -87,8 +87,8 @@ struct exchange_fds {
 
 struct exchange_conn {
 	struct leat_exchange *x;
-	TAILQ_ENTRY(exchange_conn) link;    /* in list */
-	TAILQ_ENTRY(exchange_conn) ev_link; /* in leat_exchange.events while events != 0 */
+	TAILQ_ENTRY(exchange_conn) link;    /* entry in list */
+	TAILQ_ENTRY(exchange_conn) ev_link; /* entry in leat_exchange.events while events != 0 */
 	struct exchange_list *list;	    /* free, pending, half, closing, resolving or NULL */
 	struct exchange_source *source;	    /* acceptor, else NULL */
 	uint64_t accepted_at; /* acceptor: value of leat_exchange.awake when ACCEPT was sent */
@@ -98,14 +98,14 @@ struct exchange_conn {
 	void *user;
 	int fd;		/* -1: none */
 	int process_fd; /* pidfd of the peer's process, readable when that has ended; -1: none */
-	uint16_t index; /* in leat_exchange.conns */
+	uint16_t index; /* index in leat_exchange.conns */
 	uint16_t gen;	/* generation of the id, 1..32767; changes whenever an id dies */
 	uint8_t state;	/* enum exchange_conn_state */
 	uint8_t events; /* CONN_EV_* to be fetched */
 	bool connector;
 	bool event_fetched; /* its first event was fetched */
 	bool was_up;	    /* CONNECTED was fetched */
-	bool counted;	    /* in leat_exchange.nb_ids */
+	bool counted;	    /* the slot is counted in leat_exchange.nb_ids */
 	bool retryable; /* connector: an attempt of this round failed for a reason that may pass */
 	uint32_t epoll_mask;
 	uint32_t backoff_us;
@@ -120,7 +120,7 @@ struct exchange_conn {
 	uint16_t hello_len; /* connector: length of the HELLO at the start of tx; else 0 */
 	/* Sent with HELLO in each attempt, or with ACCEPT. */
 	struct exchange_fds tx_fds;
-	struct exchange_fds rx_fds; /* for the event */
+	struct exchange_fds rx_fds; /* descriptors for the event */
 	char kind[LEAT_EXCHANGE_KIND_MAX];
 	char addr[LEAT_EXCHANGE_ADDR_MAX];
 	char text[LEAT_EXCHANGE_TEXT_MAX];
@@ -178,7 +178,7 @@ struct exchange_names {
 	unsigned int swept; /* directory entries that the current sweep has passed */
 	struct leat_wheel_node sweep_timer;
 	char listen_addr[LEAT_EXCHANGE_ADDR_MAX];
-	char listen_name[EXCHANGE_NAME_MAX]; /* in the directory */
+	char listen_name[EXCHANGE_NAME_MAX]; /* name in the directory */
 	dev_t listen_dev;
 	ino_t listen_ino;
 };
@@ -213,7 +213,7 @@ struct leat_exchange {
 	char name[32];
 	char kind[LEAT_EXCHANGE_KIND_MAX];
 	struct leat_wheel wheel;
-	uint64_t random;      /* for pauses and buckets; xorshift64 */
+	uint64_t random;      /* state of xorshift64, for pauses and buckets */
 	uint16_t source_half; /* as in leat_exchange_conf */
 	uint16_t source_max;
 	uint16_t waiter_conns; /* connections that the waiter had then */

@@ -65,7 +65,7 @@ enum exchange_reason {
 /* A parsed message; blob, priv, proof and text point into the buffer. */
 struct exchange_msg {
 	uint16_t type;
-	uint16_t version; /* of the header */
+	uint16_t version; /* version in the header */
 	/* HELLO, ACCEPT */
 	char kind[LEAT_EXCHANGE_KIND_MAX];
 	const uint8_t *blob;

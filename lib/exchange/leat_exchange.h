@@ -98,8 +98,8 @@ struct leat_exchange_conf {
 	 */
 	uint16_t source_half;
 	uint16_t source_max; /**< most connections of one source, 1..32768; 0: max_conns */
-	uint64_t handshake_timeout_us; /**< for HELLO, and from ACCEPT to READY; 0: 5 s */
-	uint64_t dead_after_us;	       /**< until a vanished host is noticed, 2 s to 1 h; 0: 5 s */
+	uint64_t handshake_timeout_us; /**< time for HELLO, and from ACCEPT to READY; 0: 5 s */
+	uint64_t dead_after_us;	       /**< time to notice a vanished host, 2 s to 1 h; 0: 5 s */
 	/**
 	 * Keep the id alive after a DOWN with status 0 until leat_exchange_close(), which tells the
 	 * other side that this side has finished as well; see leat_exchange_lingers().

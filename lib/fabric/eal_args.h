@@ -15,9 +15,9 @@
 struct eal_args {
 	char **eal_argv;
 	int eal_argc;
-	const char **specs; /* of leat's devices, into argv */
+	const char **specs; /* specifications of leat's devices, pointers into argv */
 	int nb_specs;
-	const char *tune_dir; /* of the last --tune-dir, as settings of --settings; NULL: none */
+	const char *tune_dir; /* value of the last --tune-dir (settings: --settings); NULL: none */
 	const char *settings;
 	bool no_tune;
 	/* *_given: argv holds an option of that kind, so the split adds none */

@@ -96,10 +96,10 @@ enum leat_ep_state {
 
 /* The part of a peer that only slow calls use. */
 struct leat_peer_cold {
-	TAILQ_ENTRY(leat_peer_cold) link; /* on one of the lists of struct leat_ep_ctrl, or none */
+	TAILQ_ENTRY(leat_peer_cold) link; /* entry of a list of struct leat_ep_ctrl, or of none */
 	struct leat_peer *peer;
 	void *user;
-	int status;	  /* of the event that ends the peer */
+	int status;	  /* status of the event that ends the peer */
 	uint32_t nb_lost; /* ops that came back with the connection, before its status was known */
 	uint16_t priv_len;
 	bool req_seen; /* CONNECT_REQ was delivered */
@@ -116,13 +116,13 @@ struct leat_peer_cold {
 TAILQ_HEAD(leat_peer_list, leat_peer_cold);
 
 struct leat_ep_ctrl {
-	TAILQ_ENTRY(leat_ep_ctrl) link; /* on the process's list of endpoints */
+	TAILQ_ENTRY(leat_ep_ctrl) link; /* entry of the process's list of endpoints */
 	struct leat_ep *ep;
-	struct leat_ep *outer;		  /* of an inner endpoint of a layer; else NULL */
+	struct leat_ep *outer;		  /* outer endpoint, if this is an inner one; else NULL */
 	const struct leat_driver *driver; /* the device's, or that of the endpoint's layer */
 	unsigned int id;
 	char name[LEAT_EP_NAME_MAX];
-	struct leat_ep_conf conf; /* as completed; name and mempools are not kept */
+	struct leat_ep_conf conf; /* configuration as completed; name and mempools are not kept */
 
 	enum leat_ep_state state;
 	uint64_t shut_deadline; /* cycles */
@@ -134,7 +134,7 @@ struct leat_ep_ctrl {
 	uint32_t nb_used; /* peers that are not FREE; read by telemetry */
 	struct leat_peer_cold *cold;
 	struct leat_peer_list free_peers; /* the id that was free longest is used first */
-	struct leat_peer_list ev_peers;	  /* with events to deliver */
+	struct leat_peer_list ev_peers;	  /* peers with events to deliver */
 	struct leat_peer_list dead_peers; /* last event delivered; free from the next call on */
 
 	struct leat_wheel wheel; /* deadlines of ops */

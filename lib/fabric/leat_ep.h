@@ -51,7 +51,7 @@ struct rte_mempool;
 
 /** Configuration of an endpoint. Zeroed means all defaults. */
 struct leat_ep_conf {
-	const char *name;	/**< for logs and telemetry; copied; NULL: "epN" */
+	const char *name;	/**< name for logs and telemetry; copied; NULL: "epN" */
 	enum leat_ep_type type; /**< 0: LEAT_EP_RELIABLE */
 	uint32_t ops;	      /**< mask of LEAT_OP_BIT of the ops to be posted, 0: SEND and RECV */
 	uint32_t tx_depth;    /**< sends and one-sided ops in flight; 0: device default */

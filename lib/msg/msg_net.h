@@ -45,7 +45,7 @@ struct net_waits {
 struct sock {
 	struct leat_msg_net *net;
 	struct leat_msg_conn *conn;
-	struct sock *next;	/* in the list of free ones, or in the queue of accept */
+	struct sock *next;	/* next in the list of free ones, or in the queue of accept */
 	struct net_waits waits; /* DIALING: the task that dials; CLOSING: tasks in close */
 	uint8_t state;
 	char addr[LEAT_ADDR_MAX];  /* the peer's, for people */
@@ -71,7 +71,7 @@ struct leat_msg_net {
 	bool listening, closing;
 	bool left;		  /* closing: some sends were left when the time was up */
 	bool mr_failure_logged;	  /* a failed registration was logged */
-	char addr[LEAT_ADDR_MAX]; /* of the last listen */
+	char addr[LEAT_ADDR_MAX]; /* address of the last listen */
 	unsigned int nb_regions;
 	struct net_region regions[LEAT_MSG_NET_REGIONS];
 };

@@ -218,14 +218,14 @@ struct leat_msg_conn {
 	bool abandoned;	 /* there may be abandoned requests */
 	bool no_buffer;	 /* no buffer was available for the oldest message */
 	bool got_buffer; /* a request got a buffer in the current run */
-	bool waits;	 /* for a buffer, or for room in the endpoint */
+	bool waits;	 /* it waits for a buffer, or for room in the endpoint */
 	uint16_t peer;
 	uint16_t recv_peer; /* peer that receives name; any if the device can't receive from one */
 	uint32_t mask;	    /* credits - 1 */
 	uint32_t tx_mask;   /* mask for sends: the same, or less, so that sends reuse fewer slots */
 	uint32_t hold_turn; /* turn in which small messages left at once; further ones wait */
 	uint16_t want;	    /* number of waiting small messages that leave at once */
-	uint32_t eager_max; /* in use: the smaller one of both sides */
+	uint32_t eager_max; /* value in use: the smaller one of both sides */
 	uint32_t eager_own; /* announced by this side */
 	uint32_t rx_window; /* most messages that may be under way or waiting here */
 	struct msg_slot *tx, *rx;

@@ -49,7 +49,7 @@ msg_tag(enum msg_tag_kind kind, uint64_t base, uint32_t id)
  *     | head: len |                                     a large message
  */
 struct msg_head {
-	uint64_t len;	  /* of the first message */
+	uint64_t len;	  /* length of the first message */
 	uint32_t credit;  /* the head's sender has receives posted for all ids below */
 	uint32_t granted; /* ... and for the payloads of all large messages with ids below */
 };

@@ -28,7 +28,7 @@ enum reactor_activity_kind {
 struct reactor_activity {
 	enum reactor_activity_kind kind;
 	const struct leat_poller *poller; /* may have been removed since: compare only */
-	uintptr_t fn;			  /* of a timer or a message; 0: no longer known */
+	uintptr_t fn;			  /* function of a timer or a message; 0: no longer known */
 	uint64_t turns;
 	uint64_t count; /* runs of the poller, timers, or messages before this one */
 };

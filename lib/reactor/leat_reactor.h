@@ -84,7 +84,7 @@ struct leat_reactor_stats {
 	uint64_t busy_cycles;	      /**< in pollers that worked, in timers and messages */
 	uint64_t idle_cycles;	      /**< in pollers that found nothing, and in the loop itself */
 	uint64_t sleep_cycles;	      /**< without the CPU: asleep, blocked or yielded */
-	uint64_t housekeeping_cycles; /**< in housekeeping, without callbacks */
+	uint64_t housekeeping_cycles; /**< time in housekeeping, without callbacks */
 	uint64_t turn_max_cycles;     /**< longest turn, without sleep (but with preemption) */
 	uint64_t messages;	      /**< messages run */
 	uint64_t timers;	      /**< timers fired */

@@ -51,7 +51,7 @@ struct ep_poller {
 	leat_ep_ops_fn ops_fn;
 	leat_ep_event_fn event_fn;
 	void *arg;
-	int shutdown_status; /* of LEAT_EV_SHUTDOWN */
+	int shutdown_status; /* status of LEAT_EV_SHUTDOWN */
 	bool shut;	     /* LEAT_EV_SHUTDOWN came */
 	bool asked;	     /* reactor_ep_stop_begin() called leat_ep_shutdown() */
 	bool expected;	     /* that call succeeded, so LEAT_EV_SHUTDOWN will come */
@@ -82,7 +82,7 @@ struct leat_poller {
 	leat_poller_quiesce_fn quiesce;
 	leat_poller_ready_fn ready;
 	leat_poller_release_fn release;
-	leat_ep_drain_fn drain; /* of an endpoint's poller */
+	leat_ep_drain_fn drain; /* drain function of an endpoint's poller */
 	uint64_t drain_until;	/* end of the drain, cycles; 0: no stop has asked drain yet */
 	int error;
 	bool used;	/* the slot is taken */
@@ -166,7 +166,7 @@ struct leat_reactor {
 		uint64_t turns;
 		uint64_t since; /* cycles; 0: the reactor was asleep, or did not run */
 		uint64_t busy;	/* cycles reported so far */
-	} stall;		/* when the control thread first saw this number of turns */
+	} stall;		/* set when the control thread first saw this number of turns */
 	bool long_turns;	/* long turns are no fault; any thread */
 	uint32_t idle_changed;	/* leat_reactor_idle_set() was called; any thread */
 

@@ -44,7 +44,7 @@ struct reactor_copy {
 	char name[LEAT_REACTOR_NAME_MAX];
 	unsigned int id;
 	unsigned int lcore;
-	unsigned int nb_pollers; /* of the reactor; nb_copied of them are below */
+	unsigned int nb_pollers; /* pollers of the reactor; nb_copied of them are below */
 	unsigned int nb_copied;
 	unsigned int timers_active;
 	unsigned int waiting; /* messages */

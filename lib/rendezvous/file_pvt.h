@@ -44,7 +44,7 @@ struct rendezvous_files {
 	uint64_t nonce;
 	uint64_t session; /* session that this process has joined, or created; 0: none */
 	bool admitted;	  /* the session is complete */
-	uint64_t *nonces; /* by rank; 0: the rank has not joined */
+	uint64_t *nonces; /* nonces by rank; 0: the rank has not joined */
 	uint8_t *buf;	  /* buffer for a session's record */
 	/* time to wait for rank 0 to choose between two processes of this rank; 0: no second one */
 	uint64_t double_until;

@@ -54,7 +54,7 @@ struct rendezvous_pmix {
 	uint64_t state_sent;	/* round of the values published last */
 	uint64_t fences;	/* number of PMIx's fences begun */
 	struct pmix_op *fence;	/* the last of PMIx's fences, until it has ended; NULL */
-	struct pmix_op **asked; /* by rank: a get under way; NULL: none */
+	struct pmix_op **asked; /* gets under way, by rank; NULL: none */
 };
 
 /* Rendezvous opened by this process: the nth ones of all processes belong together. */

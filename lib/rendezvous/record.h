@@ -82,7 +82,7 @@ struct record {
 	char host[RECORD_HOST_MAX];
 	const uint8_t *state; /* RECORD_STATE */
 	uint32_t state_len;
-	const uint8_t *nonces; /* of a session that is not open: size nonces */
+	const uint8_t *nonces; /* size nonces, of a session that is not open */
 	const char *text;
 	uint32_t text_len;
 };

@@ -67,7 +67,7 @@ struct leat_rendezvous {
 	enum leat_rendezvous_how how;
 	uint32_t rank;
 	uint32_t size;	     /* PMIx: the configured size, or 0, until PMIx reports the size */
-	uint64_t timeout_us; /* of a fence without a timeout of its own */
+	uint64_t timeout_us; /* limit of a fence without a timeout of its own */
 	uint64_t limit;	     /* rendezvous_now() at which all waiting ends; UINT64_MAX: no limit */
 	const volatile sig_atomic_t *cancel;
 	uint64_t round;	   /* fences begun */
@@ -84,7 +84,7 @@ struct leat_rendezvous {
 	char where[160]; /* part of describe: where the others are found */
 	char why[96];	 /* part of describe: why this way was chosen */
 	char describe[320];
-	char fault[160]; /* what is wrong with a record that is waited for; "": nothing */
+	char fault[160]; /* error in a record that is waited for; "": none */
 	void *priv;	 /* the way's own */
 };
 
@@ -96,7 +96,7 @@ int rendezvous_choose(struct leat_rendezvous *rv, const struct leat_rendezvous_c
 /* ---- launcher.c ---- */
 
 struct rendezvous_launcher {
-	const char *name; /* for messages; NULL: no launcher */
+	const char *name; /* name for messages; NULL: no launcher */
 	uint32_t rank;
 	uint32_t size;
 	bool pmix; /* PMIx's environment variables are set */

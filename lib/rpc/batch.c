@@ -12,7 +12,7 @@
 struct leat_rpc_batch {
 	uint16_t max, n;
 	uint32_t bytes, used;
-	uint32_t max_len; /* of the request started last, bytes */
+	uint32_t max_len; /* length of the request started last, bytes */
 	struct leat_rpc_req **list;
 	struct leat_rpc_req *reqs;
 	uint8_t *mem;

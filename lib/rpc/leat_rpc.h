@@ -341,7 +341,7 @@ struct leat_rpc_stats {
 	uint64_t retries;    /**< attempts to connect again */
 	/** connections made again after an earlier one of the session had ended */
 	uint64_t reconnects;
-	uint64_t violations[LEAT_RPC_VIOLATIONS]; /**< by enum leat_rpc_violation */
+	uint64_t violations[LEAT_RPC_VIOLATIONS]; /**< counts by enum leat_rpc_violation */
 	uint64_t pulled;			  /**< bytes that transfers have read from peers */
 	uint64_t pushed;			  /**< bytes that transfers have written to peers */
 	/** part of pulled and pushed: bytes carried in messages */

@@ -23,7 +23,7 @@ struct rpc_transfer {
 	struct leat_resource_op op;
 	struct leat_rpc *rpc;
 	struct rpc_ticket *ticket;
-	struct rpc_transfer *next, *prev; /* in the ticket's list */
+	struct rpc_transfer *next, *prev; /* neighbours in the ticket's list */
 	struct rpc_transfer *next_waiting;
 	uint8_t *buf;
 	struct leat_mr *mr;
@@ -35,7 +35,7 @@ struct rpc_transfer {
 	uint8_t index;
 	bool push;
 	bool keyed; /* uses READ and WRITE; else messages */
-	bool waits; /* in rpc->waiting */
+	bool waits; /* the transfer is in rpc->waiting */
 	/* segments are being posted or cancelled: the transfer ends only after that */
 	bool calling;
 	struct rpc_timer timer;

@@ -33,7 +33,7 @@ struct rpc_dgram {
 	uint32_t acked;	 /* packets before this number have arrived at the other side */
 	uint32_t nb_out; /* packets in out[] */
 	uint32_t window; /* most packets that may be on the way, from acked on */
-	struct rpc_packet *out[RPC_WINDOW_MAX]; /* by number: packets not acknowledged */
+	struct rpc_packet *out[RPC_WINDOW_MAX]; /* packets not acknowledged, by number */
 	uint64_t latest; /* cycles at which the last sent of the acknowledged packets was sent */
 
 	/* received */

@@ -175,7 +175,7 @@ struct rpc_ticket {
 	uint8_t *req_buf, *resp_buf;
 	uint64_t since;
 	struct rpc_transfer *transfers;
-	int status;    /* of leat_rpc_answer(), if it was called while transfers were under way */
+	int status;    /* argument of leat_rpc_answer(), if called while transfers were under way */
 	uint16_t slot; /* RPC_NO_SLOT: a one-way request */
 	bool answered, answer_deferred;
 };
@@ -190,13 +190,13 @@ struct rpc_packet {
 	uint64_t sent;
 	uint32_t seq;
 	bool kept;   /* kept until it is acknowledged */
-	bool busy;   /* with the device, or waiting to be posted */
+	bool busy;   /* the packet is with the device, or waits to be posted */
 	bool resent; /* sent more than once */
 } __attribute__((aligned(LEAT_CACHE_LINE)));
 
 struct rpc_recv {
 	struct leat_op op;
-	struct rpc_recv *next; /* in the list of refused receives, or of early packets */
+	struct rpc_recv *next; /* next in the list of refused receives, or of early packets */
 	/* sender of the last packet: gets a credit when the receive is posted */
 	struct leat_rpc_session *s;
 	uint64_t token; /* token of s when the packet arrived */
@@ -230,15 +230,15 @@ struct leat_rpc_session {
 	uint8_t *at, *end;	 /* free bytes of the open packet; both NULL without one */
 	struct rpc_tx_slot *tx;
 	struct rpc_rx_slot *rx;
-	uint16_t nb_slots; /* in each direction; slots of internal requests follow these */
+	uint16_t nb_slots; /* slots in each direction; slots of internal requests follow these */
 	uint16_t free_slot, free_internal;
 	uint32_t small_max; /* longest message that fits a packet */
 	uint32_t small_out; /* the smaller of small_max and peer_max_msg */
 
 	/* used by each packet */
 	struct rpc_req_list pending;
-	uint64_t token; /* in packets to this side */
-	uint16_t epoch; /* in packets to this side */
+	uint64_t token; /* token in packets to this side */
+	uint16_t epoch; /* epoch in packets to this side */
 	uint16_t peer;	/* peer id of the endpoint */
 	uint8_t state;
 	bool fast;		 /* OPEN, and not closing: see rpc_fast.h */
@@ -246,7 +246,7 @@ struct leat_rpc_session {
 	uint32_t packet;	 /* bytes of a packet to the other side */
 	uint32_t default_us;	 /* 0: no deadline, or one too long for the wire */
 	uint64_t default_cycles; /* UINT64_MAX: no deadline */
-	uint64_t expires;	 /* at or before the first deadline in tx; UINT64_MAX: none */
+	uint64_t expires;	 /* time at or before the first deadline in tx; UINT64_MAX: none */
 	bool in_work, closing, drained;
 	struct rpc_req_list internal; /* pending internal requests */
 
@@ -258,8 +258,8 @@ struct leat_rpc_session {
 	struct rpc_dgram *dg;  /* dgram.c: datagrams; NULL: the endpoint is reliable */
 
 	/* packet.c */
-	uint64_t peer_token; /* in packets to the other side */
-	uint16_t peer_epoch; /* in packets to the other side */
+	uint64_t peer_token; /* token in packets to the other side */
+	uint16_t peer_epoch; /* epoch in packets to the other side */
 	struct rpc_packet *ready, *ready_tail;
 	/* packets that the session has taken: open, ready, kept, or with the device */
 	uint32_t held;
@@ -279,7 +279,7 @@ struct leat_rpc_session {
 	struct rpc_tx_more *tx_more;
 	struct rpc_rx_more *rx_more;
 	struct rpc_recv *early, *early_tail; /* packets that arrived before LEAT_EV_CONNECTED */
-	struct rpc_timer expiry;	     /* of requests in tx */
+	struct rpc_timer expiry;	     /* timer for deadlines of requests in tx */
 	struct rpc_timer close;
 	uint32_t peer_first;
 	uint16_t peer_slots;
@@ -297,7 +297,7 @@ static_assert(offsetof(struct leat_rpc_session, pending) == LEAT_CACHE_LINE, "li
 struct rpc_peer {
 	struct leat_rpc_session *s;
 	uint64_t refused_until; /* cycles; 0: not refused */
-	bool queued;		/* in the list of refused connections */
+	bool queued;		/* the peer is in the list of refused connections */
 	uint16_t next;
 };
 

@@ -118,7 +118,7 @@ struct leat_stream_net;
 /** Format of the bytes on the wire. */
 enum leat_stream_mode {
 	LEAT_STREAM_MODE_AUTO = 0, /**< COMPAT if the device allows it, else WINDOWS */
-	LEAT_STREAM_MODE_COMPAT,   /**< that of Redis and Valkey */
+	LEAT_STREAM_MODE_COMPAT,   /**< mode of Redis and Valkey */
 	LEAT_STREAM_MODE_WINDOWS,  /**< leat's own: two windows, numbered notices */
 };
 

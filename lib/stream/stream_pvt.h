@@ -109,12 +109,12 @@ struct stream_tx_op {
 	struct leat_op op;
 	struct leat_stream *s;
 	struct leat_stream_out *out; /* owner of the bytes; NULL: the send buffer */
-	struct stream_tx_op *next;   /* in the list of free ones */
+	struct stream_tx_op *next;   /* next in the list of free ones */
 };
 
 struct stream_rx_op {
 	struct leat_op op;
-	struct stream_rx_op *next; /* in the list of those not posted */
+	struct stream_rx_op *next; /* next in the list of those not posted */
 };
 
 /* A task that waits. */
@@ -175,7 +175,7 @@ struct leat_stream {
 	bool end_sent;
 
 	/* receiving */
-	uint32_t rx_size, tx_size; /* of this stream; the net's conf may have changed since */
+	uint32_t rx_size, tx_size; /* sizes of this stream; the net's conf may have changed since */
 	uint8_t *rx_mem;
 	struct leat_mr *rx_mr;
 	struct leat_rkey rx_key;
@@ -190,7 +190,7 @@ struct leat_stream {
 	uint8_t pending;     /* enum stream_pending, or-ed */
 	uint8_t nb_answers;
 	uint16_t answers[STREAM_ANSWERS]; /* selects of the peer's questions */
-	uint64_t features;		  /* that both sides have */
+	uint64_t features;		  /* features that both sides have */
 	bool features_known;
 	bool features_asked; /* the peer has asked for leat's */
 
@@ -219,7 +219,7 @@ struct leat_stream_net {
 	struct leat_reactor *r; /* NULL: destroyed */
 	struct leat_ep *ep;
 	struct leat_poller *ep_poller, *poller;
-	struct leat_stream_net_conf conf; /* with all defaults filled in; without its strings */
+	struct leat_stream_net_conf conf; /* with all defaults filled in, without its strings */
 	bool windows;			  /* mode WINDOWS */
 	bool wide;			  /* keys of 64 bits */
 	bool tokens;			  /* notices carry a token: the immediate has room for it */

@@ -154,14 +154,14 @@ struct tags_place {
 	uint64_t token;
 	struct tags_peer *peer; /* NULL: free */
 	struct tags_iop_list free;
-	SLIST_ENTRY(tags_place) link; /* while it is free */
+	SLIST_ENTRY(tags_place) link; /* entry in the list of free places */
 };
 
 enum tags_tx_state {
 	TAGS_TX_FREE,
 	TAGS_TX_PENDING, /* no segment was built yet */
 	TAGS_TX_ASKED,	 /* FIRST was built; the receiver has not answered */
-	TAGS_TX_GRANTED, /* on peer->streams */
+	TAGS_TX_GRANTED, /* the send is on peer->streams */
 	TAGS_TX_SENT,	 /* all segments were built */
 	TAGS_TX_ONESIDED,
 };
@@ -171,7 +171,7 @@ struct tags_tx {
 	struct tags_iop onesided;
 	struct leat_op *op; /* NULL: finished, but the device still has segments of it */
 	struct tags_peer *peer;
-	TAILQ_ENTRY(tags_tx) link; /* on one of the peer's lists, or the free list */
+	TAILQ_ENTRY(tags_tx) link; /* entry of one of the peer's lists, or of the free list */
 	uint64_t sent;		   /* bytes in segments so far */
 	uint32_t rid;		   /* id of the receive at the peer */
 	uint32_t nb_inflight;	   /* segments built and not completed */
@@ -190,7 +190,7 @@ enum tags_rx_state {
 struct tags_rx {
 	struct leat_op *op; /* NULL: it came back already, the rest of its message is dropped */
 	struct tags_peer *sender;
-	TAILQ_ENTRY(tags_rx) link; /* on its list of waiting receives, or the free list */
+	TAILQ_ENTRY(tags_rx) link; /* entry of its list of waiting receives, or of the free list */
 	uint64_t seq;		   /* order of posting */
 	uint64_t got, total;	   /* bytes */
 	uint8_t state;
@@ -223,7 +223,7 @@ enum tags_peer_state {
 	TAGS_P_REQUESTED,
 	TAGS_P_ACCEPTED, /* accepted: its messages may come, ours must wait */
 	TAGS_P_UP,
-	TAGS_P_ENDING, /* only BYEs go on; waits for the inner peer's last event */
+	TAGS_P_ENDING, /* only BYEs are still sent; waits for the inner peer's last event */
 };
 
 /* Lists of an endpoint on which a peer may be. */
@@ -250,7 +250,7 @@ struct tags_peer {
 	struct tags_iop *bye_iop; /* this side's BYE between build and completion */
 	struct tags_place *place;
 	uint32_t in_use; /* segments built and not completed */
-	uint64_t token;	 /* of segments to the peer */
+	uint64_t token;	 /* token of segments to the peer */
 	uint32_t stale;	 /* segments received from it with a token of no present connection */
 	uint16_t tx_seq, rx_seq;
 	uint16_t segment;	       /* most bytes of a message per segment to it */
@@ -264,7 +264,7 @@ struct tags_peer {
 	uint32_t nb_ordered;	     /* ops of pending that are no TSENDs */
 	struct tags_tx_list begun;   /* ASKED, SENT, ONESIDED */
 	struct tags_tx_list streams; /* GRANTED, in order of grants */
-	struct tags_iop_list built;  /* to be posted, in order */
+	struct tags_iop_list built;  /* ops to be posted, in order */
 	struct tags_rbuf_list replies;
 	struct tags_rbuf_list early; /* segments received before CONNECTED, in order */
 	uint32_t nb_early;
@@ -309,7 +309,7 @@ struct tags_ep {
 	uint32_t nb_recvs, nb_own; /* bounce buffers, and segments of its own, of each peer */
 	uint32_t nb_shared;
 	uint32_t nb_onesided, onesided_max; /* one-sided ops with the device */
-	uint32_t tx_depth;		    /* of the inner endpoint */
+	uint32_t tx_depth;		    /* send depth of the inner endpoint */
 	uint32_t nb_tx, nb_rx;
 	uint16_t priv_connect, priv_accept; /* bytes left for the caller's data */
 	uint32_t nb_chunks;

@@ -131,7 +131,7 @@ struct tags_hello {
 	uint8_t window[TAGS_CLASSES];
 	uint8_t priv_len;
 	uint16_t segment; /* most bytes of a message per segment */
-	uint64_t token;	  /* of segments to the sender of the hello */
+	uint64_t token;	  /* token of segments to the sender of the hello */
 };
 
 /* Write TAGS_HELLO_LEN bytes; the caller appends priv. */

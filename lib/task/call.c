@@ -41,7 +41,7 @@ struct call_wait {
 
 /* A call, from malloc(3), since the side that uses it last frees it. */
 struct task_call {
-	struct task_call *next; /* in the inbox, or in the list of free calls */
+	struct task_call *next; /* next in the inbox, or in the list of free calls */
 	struct leat_tasks *ts;	/* the caller's; invalid once ABANDONED */
 	struct call_wait *wait; /* the caller's; invalid once ABANDONED */
 	struct leat_reactor *to;

@@ -21,7 +21,7 @@ struct task_held {
 	struct task_held *next;
 	enum task_debug_kind kind;
 	const void *what;  /* the object; never dereferenced, as its memory may be freed */
-	const void *place; /* where the task took it */
+	const void *place; /* code address at which the task took it */
 	char name[NAME_MAX_HELD];
 };
 

@@ -90,7 +90,7 @@ enum leat_cancel {
 
 /** A kind of operation that tasks can wait for. Usually a constant. */
 struct leat_resource {
-	const char *name; /**< for people: "lookup" */
+	const char *name; /**< name for people: "lookup" */
 	/**
 	 * Start an operation. Called in the task that is going to wait, never when that task is
 	 * cancelled. May call leat_resource_end(): the operation then ends at once.

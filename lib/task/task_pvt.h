@@ -42,7 +42,7 @@ struct task_wait;
 
 /* A kind of wait. */
 struct task_wait_type {
-	const char *name; /* for people: "sleep" */
+	const char *name; /* name for people: "sleep" */
 	/*
 	 * Ask the wait to end early. Called on the reactor's thread, at most once per wait for a
 	 * cancel and once for the deadline, between task_park() and task_wake(). Runs no task.
@@ -73,7 +73,7 @@ struct task_wait {
 struct leat_task {
 	/* line 0: switching */
 	void *sp;		/* context while the task does not run; NULL: not begun */
-	struct leat_task *next; /* in the list of ready, yielded or free tasks */
+	struct leat_task *next; /* next in the list of ready, yielded or free tasks */
 	struct leat_tasks *ts;
 	struct task_wait *wait; /* state WAITING: the wait */
 	uint8_t state;		/* enum leat_task_state */
@@ -163,7 +163,7 @@ struct leat_tasks {
 	struct task_stacks stacks;
 	struct leat_reactor *reactor;
 	struct leat_poller *poller;
-	struct task_tools tools;   /* of the reactor's context */
+	struct task_tools tools;   /* tools' state of the reactor's context */
 	struct task_frame control; /* the reactor's floating-point control, given to new tasks */
 
 	/* stop.c, while stopping */

@@ -65,7 +65,7 @@ enum leat_tune_kind {
 
 /** When a new value of a setting takes effect. */
 enum leat_tune_when {
-	LEAT_TUNE_NOW = 0, /**< in the housekeeping of the owner's loop */
+	LEAT_TUNE_NOW = 0, /**< applied in the housekeeping of the owner's loop */
 	LEAT_TUNE_NEXT,	   /**< for endpoints, connections etc. that are created from then on */
 	LEAT_TUNE_START,   /**< only from a settings file, at the start of the program */
 };

@@ -80,7 +80,7 @@ struct tune_object {
 	char name[LEAT_TUNE_OBJECT_NAME_MAX];
 	struct leat_tune_conf conf; /* .name is NULL: see name */
 	TAILQ_ENTRY(tune_object) fresh;
-	bool is_fresh; /* in tune_objects.fresh: it has no record yet */
+	bool is_fresh; /* the object is in tune_objects.fresh: it has no record yet */
 	bool live;     /* leat_tune_add() has completed */
 
 	/* settings */
