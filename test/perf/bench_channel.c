@@ -15,6 +15,8 @@
  * The two of one side share a CPU, so that two suffice, and who has one to itself is the same in all of them. They
  * give it to one another when there is no room, or no frame, for the ring as for the channel. Each has half of the
  * frames.
+ *
+ * bench-channel --count: instructions and cache lines of the rates, see count.h.
  */
 
 #include <errno.h>
@@ -31,6 +33,7 @@
 #include <leat_channel.h>
 
 #include "bench.h"
+#include "count.h"
 #include "pair.h"
 
 #define BURST 32
@@ -91,7 +94,7 @@ write_leat(uint64_t n, unsigned int burst, bool yield)
 	unsigned int i;
 	int ret;
 
-	for (i = 0; i < BURST; i++)
+	for (i = 0; i < burst; i++)
 		f[i] = (struct leat_channel_frame){ .data = data, .len = PAYLOAD, .type = 1 };
 	while (n > 0) {
 		if (burst == 1)
@@ -349,6 +352,45 @@ run_table(const struct table *t, const struct bench_args *args, void *mem[2], ui
 	leat_channel_close(ch[1]);
 }
 
+/* ---- counting: one process writes and reads ---- */
+
+static void
+count_leat(uint32_t ops, uint32_t burst)
+{
+	for (; ops > 0; ops -= RTE_MIN(ops, BURST)) {
+		write_leat(RTE_MIN(ops, BURST), burst, false);
+		read_leat(RTE_MIN(ops, BURST), burst, false);
+	}
+}
+
+static void
+count_ring(uint32_t ops, uint32_t burst)
+{
+	for (; ops > 0; ops -= RTE_MIN(ops, BURST)) {
+		write_ring(RTE_MIN(ops, BURST), burst, false);
+		read_ring(RTE_MIN(ops, BURST), burst, false);
+	}
+}
+
+static int
+count(void *mem[2], uint64_t bytes)
+{
+	static const struct count_case cases[] = {
+		{ "64", { count_leat, count_ring }, 1, 1024, 0, NULL, 664, 19 },
+		{ "64x32", { count_leat, count_ring }, BURST, 1024, 0, NULL, 300, 2.2 },
+	};
+
+	attach(mem, bytes);
+	if (rte_ring_init(ring, "bench", BUFFER / ELEM, RING_F_SP_ENQ | RING_F_SC_DEQ) != 0)
+		bench_die("rte_ring_init");
+	count_cases("channel", cases, RTE_DIM(cases));
+	if (sh->bad != 0)
+		bench_die("the reader: %s", leat_channel_error());
+	leat_channel_close(ch[0]);
+	leat_channel_close(ch[1]);
+	return 0;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -356,14 +398,16 @@ main(int argc, char **argv)
 						.notify = LEAT_CHANNEL_NOTIFY_NONE };
 	uint64_t bytes = leat_channel_bytes(&conf);
 	struct bench_args args;
+	bool counting;
 	unsigned int i;
 	int cpus[2];
 	void *mem[2];
 
 	bench_args(&args, argc, argv);
+	counting = count_option(&args);
 	cpus[0] = bench_cpu(0);
 	cpus[1] = bench_cpu(1);
-	if (cpus[1] < 0)
+	if (cpus[1] < 0 && !counting)
 		bench_skip("two CPUs are needed");
 	sh = shared_memory(sizeof(*sh));
 	for (i = 0; i < 2; i++) {
@@ -372,6 +416,8 @@ main(int argc, char **argv)
 			bench_die("%s", leat_channel_error());
 	}
 	ring = shared_memory((size_t)rte_ring_get_memsize_elem(ELEM, BUFFER / ELEM));
+	if (counting)
+		return count(mem, bytes);
 	bench_thread_ready();
 	for (i = 0; i < TABLES; i++)
 		run_table(&tables[i], &args, mem, bytes, cpus);

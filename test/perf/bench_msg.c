@@ -8,6 +8,9 @@
  *
  * Each variant has endpoints of its own, so that none walks through the receives of another. Where their memory lies is
  * a matter of luck, so all of it is done in several sessions.
+ *
+ * bench-msg --count: instructions and cache lines of messages of 8 B in leat mode, both ends in one
+ * thread, singly and in bursts; see count.h.
  */
 
 #include <stdio.h>
@@ -18,11 +21,12 @@
 #include <leat_msg.h>
 
 #include "bench_session.h"
+#include "count.h"
 #include "lcores.h"
 
 /* TWICE: two tagged sends, with nothing else about them: about the least that a message in plain mode costs. For LAT. */
 enum { LEAT, PLAIN, TAGGED, TWICE, VARIANTS };
-enum { LAT, RATE, BW, TABLES };
+enum { LAT, RATE, BW, TABLES, COUNTED = TABLES, TABLES_ALL };
 
 #define WINDOW 64
 #define MAX_SIZE (1u << 20)
@@ -37,10 +41,11 @@ static const struct {
 	uint64_t repeat, few; /* messages of a repeat: some milliseconds; with --smoke */
 	enum bench_kind kind;
 	double target[2]; /* leat, plain; 0: none */
-} tables[TABLES] = {
+} tables[TABLES_ALL] = {
 	[LAT] = { "lat-8", "ns", 8, 1, 500, 64, BENCH_RATIO_MAX, { 1.25, 1.9 } },
 	[RATE] = { "rate-64", "Mmsg/s", 64, WINDOW, 4000, 64, BENCH_RATIO_MIN, { 0.85, 0 } },
 	[BW] = { "bw-1Mi", "MB/s", MAX_SIZE, BIG_WINDOW, 32, 8, BENCH_RATIO_MIN, { 0.97, 0 } },
+	[COUNTED] = { .size = 8, .window = WINDOW },
 };
 
 /* One end of a variant. */
@@ -500,6 +505,94 @@ report(const struct bench_table *t, const char *device)
 	}
 }
 
+/* ---- counting: one thread sends a burst and receives it ---- */
+
+static void
+count_leat(uint32_t ops, uint32_t burst)
+{
+	struct end *from = &b.end[LEAT][0], *to = &b.end[LEAT][1];
+	struct leat_msg_req *tx[BURST], *rx[BURST];
+	unsigned int i, sent, got;
+	uint16_t k;
+
+	for (i = 0; i < burst; i++)
+		tx[i] = &from->tx[i];
+	for (; ops > 0; ops -= burst) {
+		(void)leat_msg_send(from->c, tx, (uint16_t)burst);
+		for (sent = got = 0; sent < burst || got < burst; got += k) {
+			sent += msg_poll(from, &tx[sent], (uint16_t)(burst - sent));
+			k = msg_poll(to, rx, BURST);
+			for (i = 0; i < k; i++) {
+				if (unlikely(rx[i]->status != 0))
+					bench_die("message failed: %d", rx[i]->status);
+			}
+			if (k > 0)
+				(void)leat_msg_recv(to->c, rx, k);
+		}
+	}
+}
+
+static void
+count_tagged(uint32_t ops, uint32_t burst)
+{
+	struct end *from = &b.end[TAGGED][0], *to = &b.end[TAGGED][1];
+	struct leat_op *tx[BURST], *rx[BURST];
+	unsigned int i, sent, got;
+	uint16_t k;
+
+	for (i = 0; i < burst; i++)
+		tx[i] = &from->send[i];
+	for (; ops > 0; ops -= burst) {
+		if (leat_ep_post(from->ep, tx, (uint16_t)burst) != burst)
+			bench_die("can't post sends");
+		for (sent = got = 0; sent < burst || got < burst; got += k) {
+			sent += leat_ep_poll(from->ep, &tx[sent], (uint16_t)(burst - sent));
+			k = leat_ep_poll(to->ep, rx, BURST);
+			for (i = 0; i < k; i++) {
+				if (unlikely(rx[i]->status != 0))
+					bench_die("receive failed: %d", rx[i]->status);
+			}
+			if (k > 0 && leat_ep_post(to->ep, rx, k) != k)
+				bench_die("can't post receives");
+		}
+	}
+}
+
+static void
+close_ends(unsigned int variant)
+{
+	unsigned int i;
+
+	for (i = 0; i < 2; i++)
+		(void)leat_ep_shutdown(b.end[variant][i].ep, 1000);
+	for (i = 0; i < 2; i++)
+		(void)leat_ep_close(b.end[variant][i].ep, 100000, NULL, NULL);
+}
+
+static int
+count(void)
+{
+	static const struct count_case cases[] = {
+		{ "leat-8", { count_leat, count_tagged }, 1, 1024, 0, NULL, 1715, 72 },
+		{ "leat-8x32", { count_leat, count_tagged }, BURST, 1024, 0, NULL, 307, 6.4 },
+	};
+	static const unsigned int sides[] = { LEAT, TAGGED };
+	unsigned int i;
+
+	init();
+	b.table = COUNTED;
+	for (i = 0; i < RTE_DIM(sides); i++) {
+		connect_ends(sides[i]);
+		prepare(sides[i]);
+	}
+	count_cases("msg", cases, RTE_DIM(cases));
+	for (i = 0; i < RTE_DIM(sides); i++) {
+		unprepare(sides[i]);
+		close_ends(sides[i]);
+	}
+	return 0;
+}
+
 /* All tables once. */
 static void
 session(void *arg)
@@ -511,7 +604,7 @@ session(void *arg)
 		[TWICE] = { first_TWICE, second_TWICE },
 	};
 	static struct bench_table one;
-	unsigned int i, v;
+	unsigned int v;
 
 	(void)arg;
 	init();
@@ -528,22 +621,22 @@ session(void *arg)
 			unprepare(v);
 	}
 	lcores_join(&b.l);
-	for (v = 0; v < VARIANTS; v++) {
-		for (i = 0; i < 2; i++)
-			(void)leat_ep_shutdown(b.end[v][i].ep, 1000);
-		for (i = 0; i < 2; i++)
-			(void)leat_ep_close(b.end[v][i].ep, 100000, NULL, NULL);
-	}
+	for (v = 0; v < VARIANTS; v++)
+		close_ends(v);
 }
 
 int
 main(int argc, char **argv)
 {
 	const char *name;
+	bool counting;
 
 	bench_args(&b.args, argc, argv);
+	counting = count_option(&b.args);
 	b.device = bench_option(&b.args, "--device", "fabric_ring0");
 	b.credits = (uint16_t)atoi(bench_option(&b.args, "--credits", "0"));
+	if (counting)
+		return count();
 	name = strstr(b.device, "provider=");
 	name = name != NULL ? name + strlen("provider=") : "ring";
 	b.tables = bench_shared(TABLES * sizeof(*b.tables));

@@ -6,6 +6,8 @@
  *
  *     post 256 in bursts of 32 | the device completes 32 per poll, in order or shuffled | poll 32 at a time
  *
+ * bench-order --count: instructions and cache lines of the same, see count.h.
+ *
  * The ops take more than one way of many caches, so how fast such a loop runs depends on where its data happen to
  * lie: each repeat takes the next of many places.
  */
@@ -17,9 +19,10 @@
 #include <rte_prefetch.h>
 
 #include <leat_ep.h>
-#include <leat_order.h>
+#include <leat_order_fast.h>
 
 #include "bench.h"
+#include "count.h"
 
 #define WINDOW 256
 #define BURST 32
@@ -81,6 +84,29 @@ layer_poll(struct leat_ep *e)
 
 	while (dev.nb_done < end)
 		leat_op_finish(e, completed(), 0, 8);
+}
+
+/* The same of a driver whose device sends to one peer and completes in order. */
+
+static uint16_t
+sent_post(struct leat_ep *e, struct leat_op **burst, uint16_t n)
+{
+	struct leat_peer *peer = &e->peers[0];
+	uint16_t i;
+
+	for (i = 0; i < n; i++) {
+		dev.flight[dev.nb_flight++] = burst[i];
+		leat_op_start_send(e, peer, burst[i]);
+	}
+	return leat_ep_post_end(e, n, n);
+}
+
+static void
+sent_poll(struct leat_ep *e)
+{
+	uint32_t n = RTE_MIN((uint32_t)BURST, dev.nb_flight - dev.nb_done);
+
+	dev.nb_done += leat_op_finish_sent(e, &e->peers[0], dev.flight, WINDOW - 1, dev.nb_done, n);
 }
 
 static __attribute__((noinline)) void
@@ -157,18 +183,14 @@ bare_window(void)
 	}
 }
 
-/* ---- */
+/* ---- both ---- */
 
-static double
-run(void *arg, unsigned int variant, bool *disturbed)
+static void
+windows(unsigned int variant, uint32_t n)
 {
-	uint64_t pushed = bench_pushed_off(), start;
 	uint32_t r;
 
-	(void)arg;
-	at = &places[next_place++ / 2 % PLACES]; /* both variants on the same one */
-	start = bench_ns();
-	for (r = 0; r < rounds; r++) {
+	for (r = 0; r < n; r++) {
 		dev.nb_flight = 0;
 		dev.nb_done = 0;
 		dev.order = orders[r % ORDERS];
@@ -177,6 +199,17 @@ run(void *arg, unsigned int variant, bool *disturbed)
 		else
 			bare_window();
 	}
+}
+
+static double
+run(void *arg, unsigned int variant, bool *disturbed)
+{
+	uint64_t pushed = bench_pushed_off(), start;
+
+	(void)arg;
+	at = &places[next_place++ / 2 % PLACES]; /* both variants on the same one */
+	start = bench_ns();
+	windows(variant, rounds);
 	start = bench_ns() - start;
 	*disturbed = bench_pushed_off() != pushed;
 	return (double)start / (rounds * WINDOW);
@@ -223,6 +256,75 @@ make_place(struct place *p)
 	}
 }
 
+/* ---- counting ---- */
+
+static void
+count_layer(uint32_t ops, uint32_t burst)
+{
+	(void)burst;
+	windows(0, ops / WINDOW);
+}
+
+static void
+count_sent(uint32_t ops, uint32_t burst)
+{
+	at->ep.post = sent_post;
+	at->ep.poll = sent_poll;
+	count_layer(ops, burst);
+	at->ep.post = layer_post;
+	at->ep.poll = layer_poll;
+}
+
+static void
+count_bare(uint32_t ops, uint32_t burst)
+{
+	(void)burst;
+	windows(1, ops / WINDOW);
+}
+
+static int
+count(void)
+{
+	static const struct count_case in_order[] = {
+		{
+			.name = "in-order",
+			.run = { count_layer, count_bare },
+			.burst = BURST,
+			.ops = ORDERS * WINDOW,
+			.line_ops = WINDOW,
+			.target = "+12",
+			.instr = 118,
+			.lines = 1.4,
+		},
+		{
+			.name = "in-order-sent",
+			.run = { count_sent, count_bare },
+			.burst = BURST,
+			.ops = ORDERS * WINDOW,
+			.line_ops = WINDOW,
+			.target = "+12",
+			.instr = 60.5,
+			.lines = 1.4,
+		},
+	};
+	static const struct count_case shuffled = {
+		.name = "random-256",
+		.run = { count_layer, count_bare },
+		.burst = BURST,
+		.ops = ORDERS * WINDOW,
+		.line_ops = WINDOW,
+		.instr = 168,
+		.lines = 1.4,
+	};
+
+	at = &places[0];
+	make_orders(false);
+	count_cases("order", in_order, RTE_DIM(in_order));
+	make_orders(true);
+	count_cases("order", &shuffled, 1);
+	return 0;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -246,13 +348,14 @@ main(int argc, char **argv)
 	int cpu;
 
 	bench_args(&args, argc, argv);
+	for (i = 0; i < PLACES; i++)
+		make_place(&places[i]);
+	if (count_option(&args))
+		return count();
 	cpu = bench_cpu(1) >= 0 ? bench_cpu(1) : bench_cpu(0);
 	bench_pin(cpu);
 	if (args.smoke)
 		rounds = 2;
-
-	for (i = 0; i < PLACES; i++)
-		make_place(&places[i]);
 
 	make_orders(false);
 	bench_measure(&t, &args, 2, run, NULL, &cpu, 1);

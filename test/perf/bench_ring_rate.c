@@ -7,11 +7,15 @@
  *
  * The mbufs come from a pool as rte_pktmbuf_pool_create() makes it, of a usual size. A smaller one, one over a ring for
  * one producer and one consumer, larger caches, another size of the rte_ring: none of these is faster.
+ *
+ * bench-ring-rate --count: instructions and cache lines of both sides in one thread, in bursts and
+ * singly; see count.h.
  */
 
 #include <rte_mbuf.h>
 #include <rte_ring.h>
 
+#include "count.h"
 #include "lcores.h"
 
 enum { LEAT, MBUF, VARIANTS };
@@ -191,7 +195,82 @@ prepare(void)
 	}
 }
 
-/* ---- */
+/* ---- counting: one thread sends a burst and receives it ---- */
+
+static void
+count_leat(uint32_t ops, uint32_t burst)
+{
+	struct leat_op *send[BURST], *done[BURST];
+	uint64_t value = 0, sum = 0;
+	unsigned int i, got, back;
+	uint16_t k;
+
+	for (; ops > 0; ops -= burst) {
+		for (i = 0; i < burst; i++) {
+			send[i] = &b.send[i];
+			fill(send[i]->buf, value++);
+		}
+		if (leat_ep_post(b.l.ep[0], send, (uint16_t)burst) != burst)
+			bench_die("can't post sends");
+		for (got = 0; got < burst; got += k) {
+			k = leat_ep_poll(b.l.ep[1], done, BURST);
+			for (i = 0; i < k; i++) {
+				if (unlikely(done[i]->status != 0))
+					bench_die("receive failed: %d", done[i]->status);
+				sum += read_all(done[i]->buf);
+			}
+			if (k > 0 && unlikely(leat_ep_post(b.l.ep[1], done, k) != k))
+				bench_die("can't post receives");
+		}
+		for (back = 0; back < burst; back += k)
+			k = leat_ep_poll(b.l.ep[0], send, BURST);
+	}
+	BENCH_USE(sum);
+}
+
+static void
+count_mbufs(uint32_t ops, uint32_t burst)
+{
+	for (; ops > 0; ops -= burst) {
+		mbuf_first(burst);
+		mbuf_second(burst);
+	}
+}
+
+static void
+count_mbuf(uint32_t ops, uint32_t burst)
+{
+	uint64_t value = 0, sum = 0;
+	struct rte_mbuf *m;
+
+	for (; ops > 0; ops -= burst) {
+		m = rte_pktmbuf_alloc(b.pool);
+		if (unlikely(m == NULL))
+			bench_die("no mbuf");
+		m->data_len = sizeof(struct msg);
+		m->pkt_len = sizeof(struct msg);
+		fill(rte_pktmbuf_mtod(m, struct msg *), value++);
+		if (unlikely(rte_ring_sp_enqueue(b.ring, m) != 0) ||
+		    unlikely(rte_ring_sc_dequeue(b.ring, (void **)&m) != 0))
+			bench_die("the ring is full, or empty");
+		sum += read_all(rte_pktmbuf_mtod(m, struct msg *));
+		rte_pktmbuf_free(m);
+	}
+	BENCH_USE(sum);
+}
+
+static void
+count(void)
+{
+	static const struct count_case cases[] = {
+		{ "send-64", { count_leat, count_mbuf }, 1, 1024, 0, NULL, 590, 37 },
+		{ "send-64x32", { count_leat, count_mbufs }, BURST, 1024, 0, "0.9", 338, 7.6 },
+	};
+
+	count_cases("ring", cases, RTE_DIM(cases));
+}
+
+/* ---- timing ---- */
 
 static double
 measure(void *arg, unsigned int variant, bool *disturbed)
@@ -217,8 +296,10 @@ main(int argc, char **argv)
 	const struct leat_ep_conf conf = { .tx_depth = SENDS, .rx_depth = RECVS };
 	static struct bench_table t;
 	struct bench_args args;
+	bool counting;
 
 	bench_args(&args, argc, argv);
+	counting = count_option(&args);
 	lcores_start(&b.l, &args, &conf);
 	b.n = BURST * (args.smoke ? 20 : 1000);
 	b.sum[0] = sum_of(b.n);
@@ -228,10 +309,14 @@ main(int argc, char **argv)
 	if (b.ring == NULL || b.pool == NULL)
 		bench_die("can't make the ring or the pool of mbufs");
 	prepare();
-	lcores_launch(&b.l, variants);
-	bench_measure(&t, &args, VARIANTS, measure, NULL, b.l.cpus, 2);
-	bench_report(&t, &result);
-	lcores_join(&b.l);
+	if (counting) {
+		count();
+	} else {
+		lcores_launch(&b.l, variants);
+		bench_measure(&t, &args, VARIANTS, measure, NULL, b.l.cpus, 2);
+		bench_report(&t, &result);
+		lcores_join(&b.l);
+	}
 	rte_mempool_free(b.pool);
 	rte_ring_free(b.ring);
 	lcores_stop(&b.l);

@@ -11,6 +11,8 @@
  *     task-cancel      a scope of two branches of which one cancels the other: bench_cancel.c
  *     task-race        a race of two beside a scope of the same two branches: bench_cancel.c
  *     task-stack       memory of the stack of a suspended task, the largest of a thousand
+ *
+ * bench-task --count: instructions and cache lines of the switches, see count.h.
  */
 
 #include <stdio.h>
@@ -20,6 +22,7 @@
 #include <leat_reactor.h>
 
 #include "bench_cancel.h"
+#include "count.h"
 #include "task_pvt.h"
 
 #ifndef __x86_64__
@@ -114,19 +117,63 @@ make_contexts(void)
 	b.there[BARE] = sp - 6;
 }
 
+/* Switch n times to and fro. */
+static void
+leat_switches(uint32_t n)
+{
+	for (; n > 0; n--)
+		leat_to(&b.here[LEAT], b.there[LEAT]);
+}
+
+static void
+bare_switches(uint32_t n)
+{
+	for (; n > 0; n--)
+		bare_to(&b.here[BARE], b.there[BARE]);
+}
+
+static void
+count_leat(uint32_t ops, uint32_t burst)
+{
+	(void)burst;
+	leat_switches(ops / 2);
+}
+
+static void
+count_bare(uint32_t ops, uint32_t burst)
+{
+	(void)burst;
+	bare_switches(ops / 2);
+}
+
+static int
+count(void)
+{
+	static const struct count_case to_and_fro = {
+		.name = "switch",
+		.run = { count_leat, count_bare },
+		.burst = 2,
+		.ops = 256,
+		.target = "1.15",
+		.instr = 35.3,
+		.lines = 2,
+	};
+
+	make_contexts();
+	count_cases("task", &to_and_fro, 1);
+	return 0;
+}
+
 static double
 run_switch(void *arg, unsigned int variant, bool *disturbed)
 {
 	uint64_t pushed = bench_pushed_off(), start = bench_ns();
-	uint32_t i;
 
 	(void)arg;
 	if (variant == LEAT)
-		for (i = 0; i < b.switches; i++)
-			leat_to(&b.here[LEAT], b.there[LEAT]);
+		leat_switches(b.switches);
 	else
-		for (i = 0; i < b.switches; i++)
-			bare_to(&b.here[BARE], b.there[BARE]);
+		bare_switches(b.switches);
 	start = bench_ns() - start;
 	*disturbed = bench_pushed_off() != pushed;
 	return (double)start / (2.0 * b.switches);
@@ -259,6 +306,8 @@ main(int argc, char **argv)
 	int cpu;
 
 	bench_args(&args, argc, argv);
+	if (count_option(&args))
+		return count();
 	cpu = bench_cpu(1) >= 0 ? bench_cpu(1) : bench_cpu(0);
 	bench_pin(cpu);
 	bench_thread_ready();
