@@ -8,7 +8,7 @@
 #include "count.h"
 
 #define LINE 64
-#define KNOWN 128
+#define KNOWN 128u
 /* Work that is due now and then, by the clock, falls into some calls: the smallest count is taken. */
 #define REPEATS 3
 /* Eight times the simulated cache: see count-instructions. */
