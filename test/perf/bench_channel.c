@@ -2,19 +2,19 @@
 
 /*
  * The channel between processes, beside what is in the same memory and does the same:
- *     rate      frames of 64 bytes, header included, singly and 32 at a time; rte_ring with elements of 64 bytes,
- *               in the mode for as many producers and consumers
- *     latency   half of a round trip through two channels; two cache lines that are written and polled, as many as
- *               a frame has with its mark
+ *     rate      frames of 64 bytes, header included, singly and 32 at a time; rte_ring with
+ *               elements of 64 bytes, in the mode for as many producers and consumers
+ *     latency   half of a round trip through two channels; two cache lines that are written and
+ *               polled, as many as a frame has with its mark
  *
  *     writers  readers   CPU 0    CPU 1
  *     1        1         writer   reader
  *     2        1         reader   writers
  *     1        2         writer   readers
  *
- * The two of one side share a CPU, so that two suffice, and who has one to itself is the same in all of them. They
- * give it to one another when there is no room, or no frame, for the ring as for the channel. Each has half of the
- * frames.
+ * Two processes of one side share a CPU, so that two CPUs suffice; the same process has a CPU to
+ * itself in all variants. Two that share a CPU yield it when there is no room, or no frame, for the
+ * ring as for the channel. Each has half of the frames.
  *
  * bench-channel --count: instructions and cache lines of the rates, see count.h.
  */
@@ -312,15 +312,18 @@ run_table(const struct table *t, const struct bench_args *args, void *mem[2], ui
 	unsigned int i;
 
 	/*
-	 * Of those for two, the modes for two on one CPU: in the plain ones who is pushed off in the middle holds up
-	 * the other one, that then him, and so on, a frame in each slice of time.
+	 * With two processes on one CPU, rte_ring's RTS modes: in the plain modes a process that is
+	 * pushed off in the middle holds up the other one, and so on, one frame per slice of time.
 	 */
 	if (rte_ring_init(ring, "bench", BUFFER / ELEM,
 			  (t->writers < 2 ? RING_F_SP_ENQ : RING_F_MP_RTS_ENQ) |
 				  (t->readers < 2 ? RING_F_SC_DEQ : RING_F_MC_RTS_DEQ)) != 0)
 		bench_die("rte_ring_init");
 	memset(sh, 0, sizeof(*sh));
-	/* They begin where they stay: with --realtime they might not get away from a CPU that we spin on. */
+	/*
+	 * The children begin on the CPU on which they stay: with --realtime they might not get away
+	 * from a CPU on which this process spins.
+	 */
 	bench_pin(cpus[1]);
 	for (i = 0; i < nb_helpers(t); i++) {
 		pid[i] = fork();

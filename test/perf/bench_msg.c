@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Messages of lib/msg, in leat and in plain mode, beside tagged sends and receives as an application would post them,
- * between two lcores: half round trip of 8 B, messages of 64 B per second with a window of 64, and bandwidth at 1 MiB.
+ * Messages of lib/msg, in leat and in plain mode, beside tagged sends and receives as an
+ * application would post them, between two lcores: half round trip of 8 B, messages of 64 B per second with a
+ * window of 64, and bandwidth at 1 MiB.
  *
  *     bench-msg [--device fabric_ofi0,provider=shm] [options, see --help]
  *
- * Each variant has endpoints of its own, so that none walks through the receives of another. Where their memory lies is
- * a matter of luck, so all of it is done in several sessions.
+ * Each variant has endpoints of its own, so that none walks through the receives of another. Where
+ * their memory lies is a matter of luck, so everything is measured in several sessions.
  *
  * bench-msg --count: instructions and cache lines of messages of 8 B in leat mode, both ends in one
  * thread, singly and in bursts; see count.h.
@@ -24,7 +25,7 @@
 #include "count.h"
 #include "lcores.h"
 
-/* TWICE: two tagged sends, with nothing else about them: about the least that a message in plain mode costs. For LAT. */
+/* TWICE: two tagged sends and nothing else, about the least that a message in plain mode costs. */
 enum { LEAT, PLAIN, TAGGED, TWICE, VARIANTS };
 enum { LAT, RATE, BW, TABLES, COUNTED = TABLES, TABLES_ALL };
 
@@ -403,8 +404,8 @@ connect_ends(unsigned int variant)
 }
 
 /*
- * Receives for this table, on both ends. A table leaves all of them posted, and the first message of the
- * next one finds those: so they are of the largest size, or cancelled.
+ * Post the receives of this table, on both ends. A table leaves all its receives posted, and the
+ * first messages of the next table find those: so they are of the largest size, or cancelled.
  */
 static void
 prepare(unsigned int variant)
@@ -470,7 +471,10 @@ measure(void *arg, unsigned int variant, bool *disturbed)
 	uint64_t ns;
 
 	(void)arg;
-	/* The variants before it have the caches: a conversation takes its first turns through all places without a clock. */
+	/*
+	 * The caches have the data of the variant before: the first turns go through all places of
+	 * the conversation and are not measured.
+	 */
 	if (b.table == LAT)
 		(void)lcores_run(&b.l, variant, 2 * WINDOW, false, disturbed);
 	ns = lcores_run(&b.l, variant, b.n, b.table != LAT, disturbed);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What the ordering layer costs per op: posting and taking back a window of ops, with the layer and in a loop that
- * does the same without it (keeps the op, sets status and length, hands it out).
+ * What the ordering layer costs per op: posting and polling a window of ops, with the layer and in
+ * a loop that does the same without it (keeps the op, sets status and length, hands it out).
  *
- *     post 256 in bursts of 32 | the device completes 32 per poll, in order or shuffled | poll 32 at a time
+ *     post 256 in bursts of 32
+ *     the device completes 32 per poll, in order or shuffled; poll 32 at a time
  *
  * bench-order --count: instructions and cache lines of the same, see count.h.
  *
- * The ops take more than one way of many caches, so how fast such a loop runs depends on where its data happen to
- * lie: each repeat takes the next of many places.
+ * The ops take more than one way of many caches, so the loop's speed depends on where its data
+ * happen to lie: each repeat takes the next of many places.
  */
 
 #include <stdio.h>
@@ -52,7 +53,7 @@ static struct place places[PLACES];
 static uint16_t orders[ORDERS][WINDOW];
 static uint32_t rounds = 100;
 
-/* The next completion; as a driver does that reads its queue in bursts, those behind it are prefetched. */
+/* Take the next completion; prefetch later ones, as a driver does that reads in bursts. */
 static __rte_always_inline struct leat_op *
 completed(void)
 {

@@ -3,10 +3,12 @@
 /*
  * Messages of 64 bytes from one lcore to another, in bursts of 32:
  *     leat   fill 64 B, post SENDs | poll RECVs, read 64 B, post them again
- *     mbuf   alloc (bulk) and fill 64 B | rte_ring, single producer and consumer | read 64 B, free (bulk)
+ *     mbuf   alloc (bulk) and fill 64 B | rte_ring, single producer and consumer |
+ *            read 64 B, free (bulk)
  *
- * The mbufs come from a pool as rte_pktmbuf_pool_create() makes it, of a usual size. A smaller one, one over a ring for
- * one producer and one consumer, larger caches, another size of the rte_ring: none of these is faster.
+ * The mbufs come from a pool as rte_pktmbuf_pool_create() makes it, of a usual size. Faster is none
+ * of: a smaller pool, a pool over a ring for one producer and one consumer, larger caches, another
+ * size of the rte_ring.
  *
  * bench-ring-rate --count: instructions and cache lines of both sides in one thread, in bursts and
  * singly; see count.h.

@@ -9,7 +9,7 @@
 
 #define LINE 64
 #define KNOWN 128u
-/* Work that is due now and then, by the clock, falls into some calls: the smallest count is taken. */
+/* Some calls do work that is due now and then, by the clock: the smallest count is taken. */
 #define REPEATS 3
 /* Eight times the simulated cache: see count-instructions. */
 #define JUNK (1u << 20)

@@ -3,7 +3,7 @@
 #define COUNT_H
 
 /*
- * Cases that count-instructions counts: leat's side and the reference's side of each, in one thread.
+ * Cases for count-instructions: leat's side and the reference's side of each, in one thread.
  *
  *     static const struct count_case cases[] = {
  *             { "send-64", { leat_send, mbuf_send }, .burst = 1, .ops = 256, .target = "0.9",
@@ -14,9 +14,10 @@
  * prints the results ring-instr-send-64 and ring-lines-send-64.
  *
  *     instr   instructions per op of a warm run of .ops ops
- *     lines   cache lines of data that one burst touches, divided by its ops. The simulated cache is
- *             emptied first, so that the burst misses once in each line. The stack is left out: its
- *             place in a line differs from run to run, and a loop that polls keeps it in the cache.
+ *     lines   cache lines of data that one burst touches, divided by its ops. The simulated cache
+ *             is emptied first, so that the burst misses once in each line. The stack is left
+ *             out: its place in a line differs from run to run, and a loop that polls keeps it in
+ *             the cache.
  */
 
 #include <stdbool.h>
