@@ -2,8 +2,8 @@
 
 /*
  * Messages of lib/msg, in leat and in plain mode, beside tagged sends and receives as an
- * application would post them, between two lcores: half round trip of 8 B, messages of 64 B per second with a
- * window of 64, and bandwidth at 1 MiB.
+ * application would post them, between two lcores: half round trip of 8 B, messages of 64 B per
+ * second with a window of 64, and bandwidth at 1 MiB.
  *
  *     bench-msg [--device fabric_ofi0,provider=shm] [options, see --help]
  *
