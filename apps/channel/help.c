@@ -13,6 +13,7 @@ static const char *const help[CT_COMMANDS + 1] = {
 "Create, use and inspect channels, which carry frames in shared memory. NAME is\n"
 "as for shm_open(3), such as /watch; the first slash may be left out.\n"
 "\n"
+"Commands:\n"
 "  create     create a channel\n"
 "  send       send lines of stdin, or arguments, as frames\n"
 "  recv       write frames to stdout\n"

@@ -27,6 +27,7 @@ _WIDTH = 160  # columns of --batch when standard output is not a terminal
 _EPILOG = """\
 Processes are found in a directory of this user: --tune-dir, or else that which leat programs
 use without that option. Keys of the terminal view: press ? there. leat-top(1) describes all.
+
 Exit status: 0, 1 after a failure, 2 for wrong arguments, 130 after Ctrl-C."""
 
 

@@ -24,10 +24,10 @@ USAGE = "leat-tune COMMAND [OPTION]... [NAME]..."
 ABOUT = """\
 See and set what running leat processes of this user do. NAME of a setting or a measurement:
 
-  reactor.lcore0.spin_us      COMPONENT.OBJECT.NAME, where OBJECT and NAME may be patterns: \
-reactor.*.spin_us
-  reactor.spin_us             of all objects of a component
-  1234:reactor.lcore0.spin_us of process 1234
+  reactor.lcore0.spin_us       COMPONENT.OBJECT.NAME
+  reactor.*.spin_us            OBJECT and NAME may be patterns
+  reactor.spin_us              of all objects of a component
+  1234:reactor.lcore0.spin_us  of process 1234
 
 A process is chosen by --pid, --program or PID:, where more than one has a setting of that name."""
 EXAMPLES = """\

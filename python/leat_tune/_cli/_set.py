@@ -32,7 +32,7 @@ def add_parser(sub) -> argparse.ArgumentParser:
         "Changes settings while the program runs: all that are given, or none. The process checks "
         "them, and\n"
         "answers with the values that are effective, which may be rounded.",
-        "Settings of a group are given together:\n\n"
+        "Settings of a group are given together.\n\n"
         "  leat-tune set reactor.lcore0.sleep_min_us=5 reactor.lcore0.sleep_max_us=100\n"
         "  leat-tune set 'reactor.*.idle_policy=block' --for 10m --detach",
     )
