@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Errors of usage, and nothing hangs: test_redisb_usage.py LEAT_REDIS_BENCH MAN_PAGE"""
+"""Errors of usage, and nothing hangs: test_redisb_usage.py LEAT_REDIS_BENCH"""
 
 import json
 import re
 import subprocess
-import sys
 import tempfile
 
 from perf_lib import PERF
 from redisb_lib import CPU_A, DEADLINE, Fake, case, check, expect_ok, main, run
 
-MAN = sys.argv[2]
 CPU = ["-l", str(CPU_A)]
 RING = CPU + ["--vdev=fabric_ring0"]
 HERE = ["--connect", "unix:/no/such/socket"]
@@ -119,7 +117,7 @@ def long_options(text):
 
 
 @case
-def help_and_man_page_name_the_same_options():
+def help_names_known_options():
     for args in (["--help"], ["-h"]):
         p = expect_ok(run(args))
         check(p.out().startswith("Usage: leat-redis-bench EAL... -- --connect"), p.out())
@@ -128,13 +126,6 @@ def help_and_man_page_name_the_same_options():
         # Each documented option is accepted.
         p = run(CPU, [opt])
         check("unknown option" not in p.err(), "--help tells of " + opt)
-    with open(MAN, encoding="utf-8") as f:
-        man = f.read().replace("\\-", "-")
-    missing = known - long_options(man)
-    check(not missing, "the man page is silent about %s" % missing)
-    heads = (set(re.findall(r"^\.(?:BI?R?|TP) .*?(--[a-z][a-z-]+)", man, re.M)) -
-             {"--vdev", "--no-huge"} - TUNE)
-    check(heads <= known, "the man page has %s, --help has not" % (heads - known))
 
 
 @case

@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Errors of usage, and nothing hangs: test_rpcb_usage.py LEAT_RPC_BENCH MAN_PAGE"""
+"""Errors of usage, and nothing hangs: test_rpcb_usage.py LEAT_RPC_BENCH"""
 
 import json
 import re
 import socket
-import sys
 
 from rpcb_lib import CPU_A, TWO, case, check, expect_ok, main, run
 
-MAN = sys.argv[2]
 CPU = ["-l", str(CPU_A)]
 RING = TWO + ["--vdev=fabric_ring0"]
 TCP = CPU + ["--vdev=fabric_ofi0,provider=tcp"]
@@ -148,7 +146,7 @@ def long_options(text):
 
 
 @case
-def help_and_man_page_name_the_same_options():
+def help_names_known_options():
     for args in (["--help"], ["-h"]):
         p = expect_ok(run(args))
         check(p.out().startswith("Usage: leat-rpc-bench EAL... -- --self"), p.out())
@@ -158,13 +156,6 @@ def help_and_man_page_name_the_same_options():
         # Each documented option is accepted.
         p = run(CPU, [opt])
         check("unknown option" not in p.err(), "--help tells of " + opt)
-    with open(MAN, encoding="utf-8") as f:
-        man = f.read().replace("\\-", "-")
-    missing = known - long_options(man)
-    check(not missing, "the man page is silent about %s" % missing)
-    heads = set(re.findall(r"^\.(?:BI?R?|TP) .*?(--[a-z][a-z-]+)", man, re.M))
-    heads -= {"--lcores", "--vdev", "--mpi", "--enable-recovery", "--no-huge"} | TUNE
-    check(heads <= known, "the man page has %s, --help has not" % (heads - known))
 
 
 @case
