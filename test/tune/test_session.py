@@ -311,6 +311,8 @@ class Deaths:
         with process.session(timeout=0.3) as s:
             p.send_signal(signal.SIGSTOP)
             self.addCleanup(p.send_signal, signal.SIGCONT)
+            # Threads that run on other CPUs may answer until all of them have stopped.
+            os.waitid(os.P_PID, p.pid, os.WSTOPPED | os.WNOWAIT)
             with self.assertRaises(TimedOut):
                 s.set(self.path, {self.name: self.value})
             with self.assertRaises(TimedOut):
