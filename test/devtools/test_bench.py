@@ -12,6 +12,8 @@ BENCH, BUILDDIR = sys.argv[1:3]
 
 
 def load():
+    # As for a script that is started, its directory is where it finds its modules.
+    sys.path.insert(0, os.path.dirname(os.path.abspath(BENCH)))
     loader = importlib.machinery.SourceFileLoader("bench", BENCH)
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("bench", loader))
     loader.exec_module(module)

@@ -379,7 +379,7 @@ static int
 count(void *mem[2], uint64_t bytes)
 {
 	static const struct count_case cases[] = {
-		{ "64", { count_leat, count_ring }, 1, 1024, 0, NULL, 664, 19 },
+		{ "64", { count_leat, count_ring }, 1, 1024, 0, NULL, 664, 22 },
 		{ "64x32", { count_leat, count_ring }, BURST, 1024, 0, NULL, 300, 2.2 },
 	};
 
