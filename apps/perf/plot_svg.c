@@ -119,13 +119,15 @@ static double
 log_tick(const struct plot_axis *a, unsigned int n, double base)
 {
 	static const double times[] = { 1, 2, 5 };
-	double steps = log(a->max / a->min) / log(base), value;
-	unsigned int i, per = base == 10 && steps <= 3 ? 3 : 1;
+	const double first = floor(log(a->min) / log(base) + 1e-9);
+	const double steps = log(a->max / a->min) / log(base);
+	const unsigned int per = base == 10 && steps <= 3 ? 3 : 1;
+	unsigned int i, power;
+	double value;
 
 	for (i = 0;; i++) {
-		value = pow(base,
-			    floor(log(a->min) / log(base) + 1e-9) + i / per * ceil(steps / TICKS)) *
-			times[i % per];
+		power = i / per;
+		value = pow(base, first + power * ceil(steps / TICKS)) * times[i % per];
 		if (value < a->min * 0.9999)
 			continue;
 		if (n-- == 0)
