@@ -24,12 +24,13 @@ def time_text(ns):
 
 
 def rows_of(results):
-    """[(name, leat, reference)] in ns, of those results that are times beside a reference."""
+    """[(name, leat, reference, ratio)], of those results that are times beside one; in ns."""
     rows = []
     for result in results:
         size = UNITS.get(result.get("unit"))
         if size and result.get("reference") and result["leat"] > 0:
-            rows.append((result["name"], result["leat"] * size, result["reference"] * size))
+            rows.append((result["name"], result["leat"] * size, result["reference"] * size,
+                         result["ratio"]))
     return rows
 
 
@@ -47,7 +48,7 @@ def svg(results, title):
     rows = rows_of(results)
     if not rows:
         return None
-    times = [t for row in rows for t in row[1:]]
+    times = [t for row in rows for t in row[1:3]]
     first, last = math.floor(math.log10(min(times))), math.ceil(math.log10(max(times)))
     last = max(last, first + 1)
     height = TOP + ROW * len(rows) + BOTTOM
@@ -69,13 +70,13 @@ def svg(results, title):
         x = place(10.0 ** power)
         out.append(f'<path d="M{x:.1f} {TOP}V{bottom}" stroke="{GRID}"/>')
         out.append(text(x, bottom + 20, time_text(10.0 ** power), "middle", "#55606e", 12))
-    for number, (name, leat, reference) in enumerate(rows):
+    for number, (name, leat, reference, ratio) in enumerate(rows):
         y = TOP + ROW * (number + 0.5)
         x0, x1 = place(leat), place(reference)
         out += [text(LEFT - 12, y + 4, name, "end"),
                 f'<path d="M{x0:.1f} {y:.1f}H{x1:.1f}" stroke="{REFERENCE}" stroke-width="2"/>',
                 dot(x1, y, REFERENCE), dot(x0, y, LEAT),
-                text(WIDTH - 16, y + 4, f"{leat / reference:.2f}", "end")]
+                text(WIDTH - 16, y + 4, f"{ratio:.2f}", "end")]
     out.append("</svg>")
     return "\n".join(out) + "\n"
 
