@@ -24,7 +24,7 @@ ct_msg(const char *fmt, ...)
 	fprintf(stderr, CT_NAME ": %s\n", line);
 }
 
-/* Return what to do about an error; "": the library's message says it all. */
+/* Return what to do about an error; "": the library's message is enough. */
 static const char *
 hint(const struct ct_options *o, int err)
 {

@@ -30,6 +30,19 @@ def slug(heading):
     return re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
 
 
+class Labels:
+    """The labels of a file's headings, in their order: the second of a kind ends in -1."""
+
+    def __init__(self):
+        self.seen = {}
+
+    def next(self, heading):
+        fragment = slug(heading)
+        count = self.seen.get(fragment, 0)
+        self.seen[fragment] = count + 1
+        return f"{fragment}-{count}" if count else fragment
+
+
 def label(path, fragment=None):
     name = os.path.splitext(os.path.basename(path))[0]
     return f"guide-{name}" + (f"-{fragment}" if fragment else "")
@@ -40,7 +53,7 @@ class Markdown:
         self.path = path
         self.directory = os.path.dirname(os.path.abspath(path))
         self.top = os.path.dirname(os.path.dirname(self.directory))
-        self.seen = {}
+        self.labels = Labels()
 
     def in_site(self, target):
         """Is that Markdown file a page of the site?"""
@@ -60,12 +73,8 @@ class Markdown:
         return f"{text} (`{os.path.relpath(full, self.top)}`)"
 
     def heading(self, marks, text):
-        fragment = slug(text)
-        count = self.seen.get(fragment, 0)
-        self.seen[fragment] = count + 1
-        if count:
-            fragment += f"-{count}"
-        first = len(self.seen) == 1 and marks == "#"
+        first = not self.labels.seen and marks == "#"
+        fragment = self.labels.next(text)
         return f"{marks} {text} {{#{label(self.path, None if first else fragment)}}}"
 
     def text(self, text):

@@ -442,7 +442,7 @@ void chan_slot_leave(struct leat_channel *ch);
 int chan_recover_slot(struct leat_channel *ch, uint32_t slot);
 /* Note that the frame at pos blocks the handle. @return whether to check now if its owner lives */
 bool chan_held_up(struct leat_channel *ch, enum chan_cause cause, uint64_t pos);
-/* As chan_held_up(), and check m's owner, who holds the frame. */
+/* As chan_held_up(), and check if the participant that mark m names as the owner lives. */
 void chan_stuck(struct leat_channel *ch, enum chan_cause cause, uint64_t pos, uint64_t m);
 /* Do the slow part of chan_tick(). @return 1: found dead participants; 0; -EPROTO */
 int chan_tick_clock(struct leat_channel *ch) __attribute__((cold));

@@ -11,8 +11,8 @@
  * Several frames are claimed as one, and stay one until they are consumed; for anything else each
  * frame gets back its own mark first.
  *
- * A reader looks at the marks alone: one word says whether there is a frame, who owns it and how
- * long it is. The header is read once, after the mark that publishes it, and checked against the
+ * A reader looks at the marks alone: one word says whether there is a frame, its owner and its
+ * length. The header is read once, after the mark that publishes it, and checked against the
  * mark.
  */
 

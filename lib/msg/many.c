@@ -48,7 +48,7 @@ leat_msg_send_many(struct leat_msg_conn **conns, uint16_t n, struct leat_msg_req
 			sent++;
 			continue;
 		}
-		/* A refused part belongs to the caller again, who may send it as a request. */
+		/* A refused part is the caller's again: it may be sent as a request. */
 		part->status = -rte_errno;
 		part->flags &= (uint8_t)~MSG_F_PART;
 		part->whole = NULL;

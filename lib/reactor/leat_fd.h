@@ -66,7 +66,7 @@ struct leat_fd {
 };
 
 /**
- * Add a descriptor. It remains the caller's, who must delete it before closing it.
+ * Add a descriptor. The caller keeps it, and must delete it here before closing it.
  *
  * @param r
  *   The reactor.

@@ -7,7 +7,7 @@
  * The ring of messages to a reactor: Dmitry Vyukov's bounded queue (1024cores.net, "Bounded MPMC
  * queue"), with one consumer, that can be closed.
  *
- * A ticket is twice a message's number. Each cell has a number that says who may use it next:
+ * A ticket is twice a message's number. Each cell has a number that says which side may use it:
  *
  *     seq == ticket               free for the sender that gets the ticket
  *     seq == ticket + 1           holds the message

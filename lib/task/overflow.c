@@ -39,7 +39,7 @@ static pthread_key_t stack_key;
 static bool stack_key_made;
 static __thread bool thread_ready __attribute__((tls_model("initial-exec")));
 
-/* A line of text, composed byte by byte, since a signal handler must not call printf(3). */
+/* A line of text, composed byte by byte: the C library's formatting is not signal-safe. */
 struct line {
 	char text[256];
 	size_t len;

@@ -313,7 +313,7 @@ run_table(const struct table *t, const struct bench_args *args, void *mem[2], ui
 
 	/*
 	 * With two processes on one CPU, rte_ring's RTS modes: in the plain modes a process that is
-	 * pushed off in the middle holds up the other one, and so on, one frame per slice of time.
+	 * pushed off in the middle holds up its twin, one frame per slice of time.
 	 */
 	if (rte_ring_init(ring, "bench", BUFFER / ELEM,
 			  (t->writers < 2 ? RING_F_SP_ENQ : RING_F_MP_RTS_ENQ) |

@@ -89,7 +89,7 @@ ring_link_up(struct leat_ep *ep, struct ring_link *link, const struct ring_lane 
 #endif
 	link->recalls_seen = LEAT_CURSOR_START;
 	if (link->asleep != NULL) {
-		/* A closed endpoint has the library's stub, which must stay. */
+		/* A closed endpoint has the library's own post function, which must stay. */
 		if (ep->drv_post == ring_post)
 			leat_ep_post_set(ep, ring_post_waking);
 		else if (ep->drv_post == ring_datagram_post)
