@@ -12,7 +12,8 @@
  *
  *     bench-stream           times
  *     bench-stream --count   for instructions: round trips on one lcore inside bench_counted(),
- *                            for count-instructions
+ *                            for count-instructions. One thread: valgrind lets one run at a time,
+ *                            and two that wait for each other may need minutes to connect
  *
  * A side is driven step by step, so that one thread can drive both.
  */
@@ -402,7 +403,7 @@ streams_close(unsigned int used)
 }
 
 static void
-open_all(const struct bench_args *args)
+open_all(const struct bench_args *args, unsigned int lcores)
 {
 	const struct leat_ep_conf conf = { .name = NULL };
 	unsigned int i;
@@ -421,8 +422,8 @@ open_all(const struct bench_args *args)
 		memset(d->out, 0x5a, SIZE_MAX_B);
 		memset(d->in, 0, (size_t)WINDOW * SIZE_MAX_B);
 	}
-	streams_open(ONE);
-	streams_open(TWO);
+	for (i = 0; i < lcores; i++)
+		streams_open(i);
 	msgs_open(b.sides);
 }
 
@@ -535,7 +536,6 @@ count(void)
 {
 	b.table = &tables[0];
 	b.n = 100;
-	b.lcores = ONE;
 	both_run(STREAM);
 	both_run(BARE);
 	b.nb_times = 0;
@@ -569,23 +569,24 @@ main(int argc, char **argv)
 		argc--;
 	}
 	bench_args(&args, argc, argv);
-	open_all(&args);
+	open_all(&args, counting ? 1 : LCORES);
 	while (!up[0] || !up[1]) {
 		for (i = 0; i < 2; i++)
 			up[i] = connect_step(ONE, i);
 	}
-	lcores_launch(&b.l, variants);
-	(void)lcores_run(&b.l, CONNECT, TWO, true, &ignored);
-	if (counting)
+	if (counting) {
 		count();
-	else
+	} else {
+		lcores_launch(&b.l, variants);
+		(void)lcores_run(&b.l, CONNECT, TWO, true, &ignored);
 		tables_run(&args);
-	(void)lcores_run(&b.l, STOP, TWO, true, &ignored);
-	lcores_join(&b.l);
+		(void)lcores_run(&b.l, STOP, TWO, true, &ignored);
+		lcores_join(&b.l);
+		streams_close(TWO);
+	}
 	streams_stop(ONE, 0);
 	streams_stop(ONE, 1);
 	streams_close(ONE);
-	streams_close(TWO);
 	msgs_close(b.sides);
 	lcores_stop(&b.l);
 	return 0;
