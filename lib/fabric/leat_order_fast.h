@@ -11,7 +11,7 @@
  *
  * Two kinds of drivers have runs. A NIC that completes in order finishes its sends with
  * leat_op_finish_sent(). A driver whose other side is memory does more: it copies a small send when
- * posted, and copies a message straight into the receive that it meets. These runs take plain ops
+ * posted, and copies a message straight into the receive that it meets. Its runs take plain ops
  * only (leat_op_is_plain()), and each is a loop and a call that ends it:
  *
  *     post, sends to one peer          post, receives of any peer     poll, from one peer
@@ -33,10 +33,10 @@ extern "C" {
 
 /**
  * Do leat_op_finish() with status 0 and full length for ops that were sent to one peer,
- * ring[from & mask] the oldest: for devices that complete in order. The run updates endpoint and
- * queue once for all of them. It ends before an op that needs more than that: an op on a queue of
- * the caller's, with a deadline, not the oldest of its queue, or without room in the output of
- * poll.
+ * ring[from & mask] the oldest: for devices that complete in order. The ring holds all sends to the
+ * peer that are with the device, in the order in which they were started. The run updates endpoint
+ * and queue once for all of them. It ends before an op that needs more than that: an op on a queue
+ * of the caller's, with a deadline, behind a held one, or without room in the output of poll.
  * @return how many of the n ops were finished; the caller finishes the next one with
  *   leat_op_finish()
  */
@@ -44,38 +44,38 @@ static inline uint32_t
 leat_op_finish_sent(struct leat_ep *ep, struct leat_peer *peer, struct leat_op *const *ring,
 		    uint32_t mask, uint32_t from, uint32_t n)
 {
-	struct leat_op **out = ep->out, **end = ep->out_end;
-	uint64_t tx_bytes = 0, rx_bytes = 0;
+	uint32_t i, end = from + RTE_MIN(n, (uint32_t)leat_ep_room(ep));
+	uint64_t bytes = 0, rx_bytes = 0;
 	struct leat_queue *q = &peer->sendq;
-	struct leat_op *head = q->head;
-	uint32_t i;
+	struct leat_op **out = ep->out;
 
 	if (unlikely(q->held_now != 0))
 		return 0;
-	for (i = 0; i < n; i++) {
-		struct leat_op *op = ring[(from + i) & mask];
+	for (i = from; i != end; i++) {
+		struct leat_op *op = ring[i & mask];
 
-		if (unlikely(op != head || op->queue != NULL || out >= end ||
-			     (op->flags & LEAT_OP_F_DEADLINE) != 0))
+		/* As nothing is held, an op on the send queue is its oldest. */
+		if (unlikely(op->queue != NULL || (op->flags & LEAT_OP_F_DEADLINE) != 0))
 			break;
-		head = leat_queue_next(q, op);
+		bytes += op->size;
 		if (unlikely(op->type >= LEAT_OP_READ))
 			rx_bytes += op->size;
-		else
-			tx_bytes += op->size;
 		op->status = 0;
 		op->len = op->size;
 		op->state = LEAT_OP_IDLE;
 		*out++ = op;
 	}
-	q->head = head;
+	n = i - from;
+	if (unlikely(n == 0))
+		return 0;
+	q->head = leat_queue_next(q, ring[(i - 1) & mask]);
 	ep->out = out;
-	ep->tx_room += i;
-	LEAT_STAT_ADD(q->nb_returned, i);
-	LEAT_STAT_ADD(ep->stats.tx_bytes, tx_bytes);
+	ep->tx_room += n;
+	LEAT_STAT_ADD(q->nb_returned, n);
+	LEAT_STAT_ADD(ep->stats.tx_bytes, bytes - rx_bytes);
 	if (unlikely(rx_bytes > 0))
 		LEAT_STAT_ADD(ep->stats.rx_bytes, rx_bytes);
-	return i;
+	return n;
 }
 
 /**
