@@ -5,7 +5,10 @@
  *     rate      frames of 64 bytes, header included, singly and 32 at a time; rte_ring with
  *               elements of 64 bytes, in the mode for as many producers and consumers
  *     latency   half of a round trip through two channels; two cache lines that are written and
- *               polled, as many as a frame has with its mark
+ *               polled, as many as a frame has with its mark; the same, and in addition each side
+ *               writes and reads a frame of a channel of its own, whose lines do not move: the
+ *               difference between that and the channel is what the channel moves between the CPUs
+ *               beyond two lines, the rest is instructions
  *
  *     writers  readers   CPU 0    CPU 1
  *     1        1         writer   reader
@@ -43,7 +46,7 @@
 
 #define HELPERS_MAX 2
 
-enum what { LEAT, REF, NB }; /* of each table */
+enum what { LEAT, REF, OWN, NB }; /* of each table; OWN: of the latency only */
 
 /* What one row measures. */
 static const struct table {
@@ -59,7 +62,7 @@ static const struct table {
 	{ "channel-2w-rate-32", 2, 1, BURST, 50, 640000, 2048 },
 	{ "channel-2r-rate", 1, 2, 1, 200, 200000, 1000 },
 	{ "channel-2r-rate-32", 1, 2, BURST, 50, 640000, 2048 },
-	{ "channel-lat", 0, 0, 1, 1.6, 5000, 50 },
+	{ "channel-lat", 0, 0, 1, 1.5, 5000, 50 },
 };
 #define TABLES (sizeof(tables) / sizeof(tables[0]))
 
@@ -72,7 +75,9 @@ static struct shared {
 	uint32_t bad __attribute__((aligned(128)));
 } * sh;
 
+static const struct leat_channel_conf conf = { .size = BUFFER, .notify = LEAT_CHANNEL_NOTIFY_NONE };
 static struct leat_channel *ch[2];
+static struct leat_channel *own; /* of this process alone */
 static struct rte_ring *ring;
 
 static void *
@@ -215,11 +220,19 @@ round_trips(bool first, enum what what, uint64_t n)
 		return;
 	}
 	while (v++ < end) {
-		if (first)
+		if (first) {
+			if (what == OWN)
+				send_one(own);
 			line_send(0, v);
+		}
 		line_recv(first, v);
-		if (!first)
+		if (what == OWN)
+			recv_one(own);
+		if (!first) {
+			if (what == OWN)
+				send_one(own);
 			line_send(1, v);
+		}
 	}
 	v = end;
 }
@@ -287,26 +300,47 @@ help(struct pair *pair)
 	_exit(0);
 }
 
-static void
-attach(void *mem[2], uint64_t bytes)
+static struct leat_channel *
+attach_one(void *mem, uint64_t bytes)
 {
-	unsigned int i;
+	struct leat_channel *c = leat_channel_attach(mem, bytes, NULL, NULL);
 
-	for (i = 0; i < 2; i++) {
-		ch[i] = leat_channel_attach(mem[i], bytes, NULL, NULL);
-		if (ch[i] == NULL)
-			bench_die("%s", leat_channel_error());
-	}
+	if (c == NULL)
+		bench_die("%s", leat_channel_error());
+	return c;
+}
+
+/* mem[2] is this process's alone. */
+static void
+attach(void *mem[3], uint64_t bytes)
+{
+	ch[0] = attach_one(mem[0], bytes);
+	ch[1] = attach_one(mem[1], bytes);
+	own = attach_one(mem[2], bytes);
+}
+
+static void
+detach(void)
+{
+	leat_channel_close(ch[0]);
+	leat_channel_close(ch[1]);
+	leat_channel_close(own);
+}
+
+static void
+format(void *mem, uint64_t bytes)
+{
+	if (leat_channel_format(mem, bytes, &conf) != 0)
+		bench_die("%s", leat_channel_error());
 }
 
 /* One row. Its helpers live as long as it does: one that has nothing to do would share a CPU. */
 static void
-run_table(const struct table *t, const struct bench_args *args, void *mem[2], uint64_t bytes,
+run_table(const struct table *t, const struct bench_args *args, void *mem[3], uint64_t bytes,
 	  const int *cpus)
 {
 	struct run run = { t, args->smoke ? t->smoke : t->frames };
 	static struct bench_table results;
-	struct bench_result r;
 	pid_t pid[HELPERS_MAX] = { 0 };
 	char note[64];
 	unsigned int i;
@@ -330,7 +364,11 @@ run_table(const struct table *t, const struct bench_args *args, void *mem[2], ui
 		if (pid[i] < 0)
 			bench_die("can't fork");
 		if (pid[i] == 0) {
+			mem[2] = shared_memory(bytes);
+			format(mem[2], bytes);
 			attach(mem, bytes);
+			/* This side reads before it writes. */
+			send_one(own);
 			help(&sh->pair[i]);
 		}
 		bench_process_add(pid[i]);
@@ -338,21 +376,24 @@ run_table(const struct table *t, const struct bench_args *args, void *mem[2], ui
 	bench_pin(cpus[0]);
 	attach(mem, bytes);
 	memset(&results, 0, sizeof(results));
-	bench_measure(&results, args, NB, measure, &run, cpus, 2);
-	snprintf(note, sizeof(note), "rte_ring %.3g ns", bench_median(&results, REF));
-	r = (struct bench_result){ t->name, "ns", BENCH_ABS_MAX, t->target, LEAT, REF, note };
-	if (t->writers == 0) {
-		r.kind = BENCH_RATIO_MAX;
-		r.note = NULL;
+	bench_measure(&results, args, t->writers == 0 ? NB : OWN, measure, &run, cpus, 2);
+	if (t->writers > 0) {
+		snprintf(note, sizeof(note), "rte_ring %.3g ns", bench_median(&results, REF));
+		bench_report(&results, &(struct bench_result){ t->name, "ns", BENCH_ABS_MAX,
+							       t->target, LEAT, REF, note });
+	} else {
+		bench_report(&results, &(struct bench_result){ t->name, "ns", BENCH_RATIO_MAX,
+							       t->target, LEAT, OWN, NULL });
+		bench_report(&results,
+			     &(struct bench_result){ "channel-lat-line", "ns", BENCH_RATIO_MAX, 0,
+						     LEAT, REF, NULL });
 	}
-	bench_report(&results, &r);
 	for (i = 0; i < nb_helpers(t); i++) {
 		pair_start(&sh->pair[i], PAIR_QUIT, 0);
 		if (waitpid(pid[i], NULL, 0) != pid[i])
 			bench_die("waitpid");
 	}
-	leat_channel_close(ch[0]);
-	leat_channel_close(ch[1]);
+	detach();
 }
 
 /* ---- counting: one process writes and reads ---- */
@@ -376,7 +417,7 @@ count_ring(uint32_t ops, uint32_t burst)
 }
 
 static int
-count(void *mem[2], uint64_t bytes)
+count(void *mem[3], uint64_t bytes)
 {
 	static const struct count_case cases[] = {
 		{ "64", { count_leat, count_ring }, 1, 1024, 0, NULL, 664, 22 },
@@ -389,22 +430,19 @@ count(void *mem[2], uint64_t bytes)
 	count_cases("channel", cases, RTE_DIM(cases));
 	if (sh->bad != 0)
 		bench_die("the reader: %s", leat_channel_error());
-	leat_channel_close(ch[0]);
-	leat_channel_close(ch[1]);
+	detach();
 	return 0;
 }
 
 int
 main(int argc, char **argv)
 {
-	const struct leat_channel_conf conf = { .size = BUFFER,
-						.notify = LEAT_CHANNEL_NOTIFY_NONE };
 	uint64_t bytes = leat_channel_bytes(&conf);
 	struct bench_args args;
 	bool counting;
 	unsigned int i;
 	int cpus[2];
-	void *mem[2];
+	void *mem[3];
 
 	bench_args(&args, argc, argv);
 	counting = count_option(&args);
@@ -413,10 +451,9 @@ main(int argc, char **argv)
 	if (cpus[1] < 0 && !counting)
 		bench_skip("two CPUs are needed");
 	sh = shared_memory(sizeof(*sh));
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < RTE_DIM(mem); i++) {
 		mem[i] = shared_memory(bytes);
-		if (leat_channel_format(mem[i], bytes, &conf) != 0)
-			bench_die("%s", leat_channel_error());
+		format(mem[i], bytes);
 	}
 	ring = shared_memory((size_t)rte_ring_get_memsize_elem(ELEM, BUFFER / ELEM));
 	if (counting)

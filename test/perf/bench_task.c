@@ -3,16 +3,14 @@
 /*
  * What tasks cost.
  *
- *     task-switch      the context switch beside a bare one, that saves six registers and nothing
- *                      else: no floating-point control, no branch protection. Each goes to and fro
- *                      between this program's stack and another one.
+ *     task-switch...   the context switch beside others: bench_switch.c
  *     task-spawn-join  a task that does nothing, spawned and joined by another one; the stack was
  *                      used before
  *     task-cancel      a scope of two branches of which one cancels the other: bench_cancel.c
  *     task-race        a race of two beside a scope of the same two branches: bench_cancel.c
  *     task-stack       memory of the stack of a suspended task, the largest of a thousand
  *
- * bench-task --count: instructions and cache lines of the switches, see count.h.
+ * bench-task --count: instructions and cache lines of the context switch, see count.h.
  */
 
 #include <stdio.h>
@@ -22,6 +20,7 @@
 #include <leat_reactor.h>
 
 #include "bench_cancel.h"
+#include "bench_switch.h"
 #include "count.h"
 #include "task_pvt.h"
 
@@ -32,152 +31,18 @@ main(int argc, char **argv)
 	struct bench_args args;
 
 	bench_args(&args, argc, argv);
-	bench_skip("the bare switch to compare with is written for x86-64");
+	bench_skip("the switches to compare with are written for x86-64");
 }
 #else
 
-void bare_switch(void **save, void *resume);
-
-__asm__("	.text\n"
-	"	.balign 64\n"
-	"	.type bare_switch, @function\n"
-	"bare_switch:\n"
-	"	pushq %rbp\n"
-	"	pushq %rbx\n"
-	"	pushq %r12\n"
-	"	pushq %r13\n"
-	"	pushq %r14\n"
-	"	pushq %r15\n"
-	"	movq %rsp, (%rdi)\n"
-	"	movq %rsi, %rsp\n"
-	"	popq %r15\n"
-	"	popq %r14\n"
-	"	popq %r13\n"
-	"	popq %r12\n"
-	"	popq %rbx\n"
-	"	popq %rbp\n"
-	"	ret\n"
-	"	.size bare_switch, . - bare_switch\n");
-
-enum { LEAT, BARE, VARIANTS };
-
-#define STACK 16384
 #define TASKS 1000
 
 static struct {
-	void *here[VARIANTS], *there[VARIANTS]; /* contexts */
-	char stack[VARIANTS][STACK] __attribute__((aligned(64)));
-	uint32_t switches; /* to and fro, of a repeat */
 	uint32_t spawns;
 	struct leat_reactor *r;
 	struct leat_tasks *ts;
 	double ns;
 } b;
-
-/* Switches of a kind are made in one place, as in lib/task. */
-static __rte_noinline void
-leat_to(void **save, void *resume)
-{
-	task_switch(save, resume);
-}
-
-static __rte_noinline void
-bare_to(void **save, void *resume)
-{
-	bare_switch(save, resume);
-}
-
-/* The other ends. */
-static void *
-leat_there(void *arg)
-{
-	for (;;)
-		leat_to(&b.there[LEAT], b.here[LEAT]);
-	return arg;
-}
-
-static void
-bare_there(void)
-{
-	for (;;)
-		bare_to(&b.there[BARE], b.here[BARE]);
-}
-
-static void
-make_contexts(void)
-{
-	/* Six registers, and where to: entered as after a call. */
-	void **sp = (void **)(void *)(b.stack[BARE] + STACK - 64);
-	struct task_frame control;
-
-	task_control_get(&control);
-	task_begin(&b.here[LEAT], b.stack[LEAT] + STACK - 64, leat_there, NULL, &control);
-	*--sp = NULL;
-	*--sp = (void *)bare_there;
-	b.there[BARE] = sp - 6;
-}
-
-/* Switch n times to and fro. */
-static void
-leat_switches(uint32_t n)
-{
-	for (; n > 0; n--)
-		leat_to(&b.here[LEAT], b.there[LEAT]);
-}
-
-static void
-bare_switches(uint32_t n)
-{
-	for (; n > 0; n--)
-		bare_to(&b.here[BARE], b.there[BARE]);
-}
-
-static void
-count_leat(uint32_t ops, uint32_t burst)
-{
-	(void)burst;
-	leat_switches(ops / 2);
-}
-
-static void
-count_bare(uint32_t ops, uint32_t burst)
-{
-	(void)burst;
-	bare_switches(ops / 2);
-}
-
-static int
-count(void)
-{
-	static const struct count_case to_and_fro = {
-		.name = "switch",
-		.run = { count_leat, count_bare },
-		.burst = 2,
-		.ops = 256,
-		.target = "1.15",
-		.instr = 35.3,
-		.lines = 2,
-	};
-
-	make_contexts();
-	count_cases("task", &to_and_fro, 1);
-	return 0;
-}
-
-static double
-run_switch(void *arg, unsigned int variant, bool *disturbed)
-{
-	uint64_t pushed = bench_pushed_off(), start = bench_ns();
-
-	(void)arg;
-	if (variant == LEAT)
-		leat_switches(b.switches);
-	else
-		bare_switches(b.switches);
-	start = bench_ns() - start;
-	*disturbed = bench_pushed_off() != pushed;
-	return (double)start / (2.0 * b.switches);
-}
 
 static int
 empty(void *arg)
@@ -278,15 +143,6 @@ suspend_many(void)
 int
 main(int argc, char **argv)
 {
-	static const struct bench_result to_and_fro = {
-		.name = "task-switch",
-		.unit = "ns",
-		.kind = BENCH_RATIO_MAX,
-		.target = 1.15,
-		.leat = LEAT,
-		.reference = BARE,
-		.note = "beside a switch of six registers",
-	};
 	static const struct bench_result spawn_join = {
 		.name = "task-spawn-join",
 		.unit = "ns",
@@ -306,21 +162,20 @@ main(int argc, char **argv)
 	int cpu;
 
 	bench_args(&args, argc, argv);
-	if (count_option(&args))
-		return count();
+	if (count_option(&args)) {
+		bench_switch_count();
+		return 0;
+	}
 	cpu = bench_cpu(1) >= 0 ? bench_cpu(1) : bench_cpu(0);
 	bench_pin(cpu);
 	bench_thread_ready();
-	b.switches = args.smoke ? 1000 : 200000;
 	b.spawns = args.smoke ? 1000 : 50000;
 	b.r = leat_reactor_create(&conf);
 	b.ts = b.r != NULL ? leat_tasks_create(b.r, NULL) : NULL;
 	if (b.ts == NULL)
 		bench_die("%s", leat_err_msg());
 
-	make_contexts();
-	bench_measure(&t, &args, VARIANTS, run_switch, NULL, &cpu, 1);
-	bench_report(&t, &to_and_fro);
+	bench_switch(&args, cpu);
 	bench_measure(&t, &args, 1, run_spawn, NULL, &cpu, 1);
 	bench_report(&t, &spawn_join);
 	bench_cancel(&args, b.ts, cpu);
