@@ -83,8 +83,8 @@ count_list(const char *list)
 }
 
 /*
- * Set rank and size, from the configuration or the launcher. With PMIx: the values that PMIx must
- * confirm.
+ * Set rank and size, from the configuration or the launcher. With PMIx these are the expected
+ * values: PMIx must confirm them.
  */
 static int
 find_rank(struct leat_rendezvous *rv, const struct leat_rendezvous_conf *conf,
@@ -150,7 +150,7 @@ copy_names(struct leat_rendezvous *rv, const struct leat_rendezvous_conf *conf)
 {
 	const char *job = conf->job != NULL ? conf->job : "leat";
 
-	/* In names of files a dot follows the job. */
+	/* The job has no dot: in names of files a dot follows it. */
 	if (!record_name_ok(job, sizeof(rv->job)) || strchr(job, '.') != NULL)
 		return leat_err(EINVAL,
 				"rendezvous: job '%.20s' is not 1 to %d letters, digits and any "

@@ -129,7 +129,10 @@ check_taken_over(struct leat_rendezvous *rv)
 			rv->dir, rv->job, rec.pid, rec.host);
 }
 
-/* Read the files of the ranks that are not here. Return how many have come, or a negative errno. */
+/*
+ * Read the files of the ranks that have not reached this round. Return how many of them now have,
+ * or a negative errno.
+ */
 static int
 read_missing(struct leat_rendezvous *rv)
 {
@@ -155,7 +158,7 @@ read_missing(struct leat_rendezvous *rv)
 	return come;
 }
 
-/* Can any of the missing ranks still come? */
+/* Tell whether any missing rank can still reach this round. */
 static bool
 any_expected(const struct leat_rendezvous *rv)
 {
@@ -203,7 +206,7 @@ files_fence(struct leat_rendezvous *rv, uint64_t until)
 
 /* ---- close --------------------------------------------------------------------------------- */
 
-/* Have all others closed? A rank whose file does not exist has closed. */
+/* Tell whether all other ranks have closed. A rank whose file does not exist has closed. */
 static bool
 all_closed(struct leat_rendezvous *rv)
 {

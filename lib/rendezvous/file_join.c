@@ -21,7 +21,8 @@
 /* Interval at which rank 0 reads the files of joined ranks again: one may have been restarted. */
 #define AGAIN_US UINT64_C(250000)
 /*
- * Time for which a process whose file was replaced waits for rank 0, which may have read it before.
+ * Time for which a process whose file was replaced waits for the decision of rank 0, which may have
+ * read the file before it was replaced.
  */
 #define DOUBLE_US UINT64_C(1000000)
 
@@ -65,7 +66,8 @@ out:
 }
 
 /*
- * Check that the session is still this rank 0's. @return -EEXIST: another process is rank 0, too.
+ * Check that the session is still the one that this process, rank 0, has created. @return -EEXIST:
+ * another process is rank 0, too.
  */
 static int
 check_double_zero(struct leat_rendezvous *rv)
@@ -239,7 +241,8 @@ fail_double(struct leat_rendezvous *rv, const char *host, uint32_t pid)
 }
 
 /*
- * Handle the end of an open session that this process has joined: complete, refused or timed out.
+ * Handle the outcome of a session that this process has joined: it is complete, was refused, or
+ * timed out.
  */
 static int
 session_decided(struct leat_rendezvous *rv, const struct record *s)
@@ -282,8 +285,8 @@ check_double(struct leat_rendezvous *rv)
 		return file_put_rank(rv, 0);
 	if (ret < 0 || rec.nonce == f->nonce)
 		return ret;
-	/* Rank 0 decides, since it may have read this process's file. If it does not, the later
-	 * writer has the rank. */
+	/* Rank 0 decides, since it may have read this process's file. If rank 0 does not decide in
+	 * time, this process fails, and the process that wrote later keeps the rank. */
 	rendezvous_note(rv, "process %" PRIu32 " on %.40s is rank %" PRIu32 ", too", rec.pid,
 			rec.host, rv->rank);
 	if (f->double_until == 0)
@@ -342,7 +345,8 @@ others_missing(struct leat_rendezvous *rv, uint64_t began)
 	}
 	if (f->session != 0)
 		n = rendezvous_ranks_text(ranks, sizeof(ranks), rv->size, not_joined, rv);
-	/* All ranks have joined, or no session was found: rank 0 has not come, or has stopped. */
+	/* All ranks have joined, or no session was found: the next step is rank 0's, which is
+	 * therefore named as missing. */
 	if (n == 0)
 		snprintf(ranks, sizeof(ranks), "0");
 	return leat_err(ETIMEDOUT,

@@ -46,7 +46,10 @@ struct rendezvous_files {
 	bool admitted;	  /* the session is complete */
 	uint64_t *nonces; /* nonces by rank; 0: the rank has not joined */
 	uint8_t *buf;	  /* buffer for a session's record */
-	/* time to wait for rank 0 to choose between two processes of this rank; 0: no second one */
+	/*
+	 * Time, as rendezvous_now(), until which this process waits for rank 0 to choose between
+	 * two processes of this rank; 0: there is no second process.
+	 */
 	uint64_t double_until;
 };
 

@@ -12,9 +12,9 @@
 #include "rendezvous_pvt.h"
 
 /*
- * The innermost launcher first: mpirun in a Slurm job passes Slurm's variables on. Slurm's size is
- * the number of tasks of the step, not SLURM_NTASKS: a batch script has that as well, although the
- * script itself is not a rank.
+ * The innermost launcher comes first: mpirun in a Slurm job passes on Slurm's variables. Slurm's
+ * size is taken from the number of tasks of the step, not from SLURM_NTASKS, which is set in a
+ * batch script as well, although the script itself is not a rank.
  */
 static const struct {
 	const char *name;

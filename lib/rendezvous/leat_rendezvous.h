@@ -23,7 +23,8 @@
  *	leat_rendezvous_close(rv);
  * @endcode
  *
- * The others can get a value that a process put after the next fence that all processes reach:
+ * A value that a process has put becomes available to the others at the next fence that all
+ * processes reach:
  *
  *     rank 0   put a ---- fence 1 ---- get a, b, c ---- put d ---- fence 2 ---- get d
  *     rank 1   put b ------- fence 1 ---- get a, b, c ------------- fence 2 ---- get d
@@ -40,15 +41,16 @@
  * doc/guide/rendezvous.md shows how to start programs in each of these ways, and what happens when
  * a process is late or dies.
  *
- * **Blocking.** leat_rendezvous_open() and leat_rendezvous_fence() wait for other processes, up to
- * their time-out, and 100 ms beyond it at most. Call them before a program's loops run, and after;
- * never in a loop. leat_rendezvous_put() and leat_rendezvous_get() never wait.
+ * **Blocking.** leat_rendezvous_open() and leat_rendezvous_fence() wait for other processes, at
+ * most 100 ms longer than their time-out. Call them before a program's poll loops start or after
+ * these have ended; never in such a loop. leat_rendezvous_put() and leat_rendezvous_get() never
+ * wait.
  *
  * **Environment.** A launcher passes rank and size to its processes in environment variables. This
- * is the only library of leat that reads any, in leat_rendezvous_open() only: PMIX_NAMESPACE and
- * PMIX_RANK; OMPI_COMM_WORLD_RANK and _SIZE; PMI_RANK and PMI_SIZE; SLURM_PROCID and
- * SLURM_STEP_NUM_TASKS. (libpmix reads its own.) The variables are checked like all input from
- * outside.
+ * is the only library of leat that reads environment variables, in leat_rendezvous_open() only:
+ * PMIX_NAMESPACE and PMIX_RANK; OMPI_COMM_WORLD_RANK and _SIZE; PMI_RANK and PMI_SIZE; SLURM_PROCID
+ * and SLURM_STEP_NUM_TASKS. (libpmix reads further ones.) The variables are checked like all input
+ * from outside.
  *
  * EAL is not needed: all functions work before leat_init() and after it. Thread rules: a rendezvous
  * belongs to one thread; several rendezvous in several threads are independent, but those over PMIx
@@ -87,11 +89,12 @@ struct leat_rendezvous;
 enum leat_rendezvous_how {
 	/**
 	 * The list or the directory if one is given; else PMIx if its environment variables are
-	 * set; else alone. An error, never alone, if a launcher has started several processes that
-	 * can't find one another, or if PMIx's variables are set and its library is missing.
+	 * set; else alone. Opening fails, and never chooses alone, if a launcher has started
+	 * several processes that can't find one another, or if PMIx's variables are set and its
+	 * library is missing.
 	 */
 	LEAT_RENDEZVOUS_AUTO = 0,
-	LEAT_RENDEZVOUS_PMIX,  /**< PMIx, of a launcher */
+	LEAT_RENDEZVOUS_PMIX,  /**< PMIx, provided by the launcher */
 	LEAT_RENDEZVOUS_FILE,  /**< files in a directory: conf.dir */
 	LEAT_RENDEZVOUS_LIST,  /**< a list of addresses: conf.list */
 	LEAT_RENDEZVOUS_ALONE, /**< one process, with rank 0 */
@@ -117,22 +120,31 @@ struct leat_rendezvous_conf {
 	const char *job;
 	/** List: "host:port,host:port,...", in the order of ranks. */
 	const char *list;
-	/** File, list: true: rank has the rank of this process; false: the launcher gives the
-	 * rank. */
+	/**
+	 * For file and list. True: the field rank has the rank of this process; false: the launcher
+	 * gives the rank.
+	 */
 	bool rank_given;
 	uint32_t rank; /**< if rank_given, below size; else ignored */
-	/** Number of processes, 1..LEAT_RENDEZVOUS_RANKS_MAX; 0: from the launcher or the list. If
-	 * both are known they must agree. */
+	/**
+	 * Number of processes, 1..LEAT_RENDEZVOUS_RANKS_MAX. 0: the number that the launcher or the
+	 * list gives; any other value must agree with that number.
+	 */
 	uint32_t size;
-	/** Time-out of leat_rendezvous_open(), and of each fence that gives none, microseconds; 0:
-	 * 30 s. */
+	/**
+	 * Time-out of leat_rendezvous_open(), and of each fence that is called with time-out 0,
+	 * microseconds; 0: 30 s.
+	 */
 	uint64_t timeout_us;
-	/** As leat_rendezvous_limit(), from the start of leat_rendezvous_open(), microseconds; 0:
-	 * no limit. */
+	/**
+	 * Limit of all waiting together, counted from the start of leat_rendezvous_open(),
+	 * microseconds; 0: no limit. See leat_rendezvous_limit().
+	 */
 	uint64_t limit_us;
 	/**
-	 * Waiting ends with -ECANCELED within 100 ms of this becoming nonzero, set by a signal
-	 * handler or another thread. NULL: never. The variable must outlive the rendezvous.
+	 * Variable of the program. Within 100 ms after a signal handler or another thread has set
+	 * it to nonzero, waiting ends with -ECANCELED. NULL: waiting can't be cancelled. The
+	 * variable must outlive the rendezvous.
 	 */
 	const volatile sig_atomic_t *cancel;
 };
@@ -145,7 +157,7 @@ struct leat_rendezvous_conf {
  *   The rendezvous, or NULL with leat_err_msg(), and rte_errno
  *   - EINVAL: a value is out of range, or two don't agree: with each other, with the launcher, or
  *     with another process (file: the sizes differ)
- *   - ENOTSUP: the launcher has started several processes, and no way to find one another is there
+ *   - ENOTSUP: the launcher has started several processes, but they have no way to find one another
  *   - ELIBACC: PMIx's environment variables are set, but libpmix.so.2 can't be loaded
  *   - ETIMEDOUT: the message names the ranks that are missing
  *   - EEXIST (file): another process has the same rank
@@ -161,7 +173,7 @@ LEAT_API struct leat_rendezvous *leat_rendezvous_open(const struct leat_rendezvo
  * for other processes, but for PMIx's server up to 5 s. NULL is ignored.
  *
  * A process that ends without this call leaves its files behind (the next run in that directory
- * replaces them). For mpirun that process has failed: mpirun then ends the whole job, unless it was
+ * replaces them). mpirun treats such a process as failed and ends the whole job, unless mpirun was
  * started with --enable-recovery.
  */
 LEAT_API void leat_rendezvous_close(struct leat_rendezvous *rv);
@@ -179,8 +191,8 @@ LEAT_API enum leat_rendezvous_how leat_rendezvous_how(const struct leat_rendezvo
 LEAT_API const char *leat_rendezvous_describe(const struct leat_rendezvous *rv);
 
 /**
- * Limit the waiting of all later calls together, from now on. Each time-out is cut to the time that
- * is left; with none left, calls that wait return -ETIMEDOUT at once.
+ * Set one limit for the waiting of all later calls together. Each time-out is cut to the time that
+ * is left until then; when no time is left, calls that wait return -ETIMEDOUT at once.
  * @param rv the rendezvous
  * @param us microseconds from now; 0: no limit any more
  */
@@ -213,8 +225,8 @@ LEAT_API int leat_rendezvous_put(struct leat_rendezvous *rv, const char *key, co
  * same number: the first fences of all processes belong together, then the second ones, and so on;
  * fences that failed count. Blocks. A fence is also a barrier, with or without values.
  *
- * If other processes are missing, the message names them, the values of those that came can be got,
- * and the rendezvous continues: the next fence waits for all processes again.
+ * If processes are missing, the error message names them, leat_rendezvous_get() returns the values
+ * of those that arrived, and the rendezvous continues: the next fence waits for all processes.
  *
  * @param rv
  *   The rendezvous.
@@ -222,10 +234,10 @@ LEAT_API int leat_rendezvous_put(struct leat_rendezvous *rv, const char *key, co
  *   0: leat_rendezvous_conf.timeout_us.
  * @return
  *   - 0
- *   - -ETIMEDOUT: not all processes came in time; the message names the missing ranks
- *   - -ECONNRESET: a process will never come, since it has ended or closed its rendezvous; the
- *     message names it, and all others came. Detected with PMIx for processes that were killed,
- *     with file for those that have closed; else -ETIMEDOUT
+ *   - -ETIMEDOUT: not all processes arrived in time; the message names the missing ranks
+ *   - -ECONNRESET: all processes have arrived except those that never will, since they have ended
+ *     or closed their rendezvous; the message names these. PMIx detects processes that were killed,
+ *     file those that have closed; all other cases end with -ETIMEDOUT
  *   - -ENOTSUP: with a list processes can't wait for each other
  *   - -ESTALE (file): another run has taken over the directory; this run can't use it any more
  *   - -EPERM, -EIO, -ECANCELED, -ENOMEM; others of open(2)
@@ -233,8 +245,8 @@ LEAT_API int leat_rendezvous_put(struct leat_rendezvous *rv, const char *key, co
 LEAT_API int leat_rendezvous_fence(struct leat_rendezvous *rv, uint64_t timeout_us);
 
 /**
- * Has a process reached the last fence of this process? True for this process itself. With a list
- * false for all others; false for ranks that don't exist.
+ * Tell whether a process has reached the last fence of this process. True for this process itself.
+ * False for ranks that don't exist, and, with a list, for all other processes.
  */
 LEAT_API bool leat_rendezvous_arrived(const struct leat_rendezvous *rv, uint32_t rank);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Ranks as text: "2, 5-7, and 12 more". */
+/* Write ranks as text: "2, 5-7, and 12 more". */
 
 #include <stdio.h>
 #include <string.h>

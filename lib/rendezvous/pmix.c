@@ -16,8 +16,8 @@
  *  - When a process has died, the fence succeeds, or ends with PMIX_ERR_PARTIAL_SUCCESS, without
  *    that process's record, and on other nodes without those of its neighbours.
  *
- * This process asks for the records that a fence did not bring directly, one by one: after the
- * fence has ended, or shortly before the time is up.
+ * Records that a fence did not bring are requested one by one from their processes' nodes: after
+ * the fence has ended, or shortly before the time is up.
  *
  *     publish ---- PMIx's fence ----+---------------> records of all: here already
  *                                   |
@@ -53,7 +53,7 @@ struct rendezvous_pmix {
 	struct pmix_op *late;	/* a call that did not return in time; NULL: none */
 	uint64_t state_sent;	/* round of the values published last */
 	uint64_t fences;	/* number of PMIx's fences begun */
-	struct pmix_op *fence;	/* the last of PMIx's fences, until it has ended; NULL */
+	struct pmix_op *fence;	/* the last of PMIx's fences, until it has ended; NULL: none */
 	struct pmix_op **asked; /* gets under way, by rank; NULL: none */
 };
 
@@ -170,8 +170,9 @@ await_late(struct leat_rendezvous *rv, uint64_t until)
 }
 
 /*
- * Make a call, one at a time. Failures have a message, except -ETIMEDOUT and -ECANCELED. *op is
- * NULL if the call has not returned: the call may still use the op.
+ * Make a call on a helper thread; only one is under way at a time. Failures have a message, except
+ * -ETIMEDOUT and -ECANCELED. *op becomes NULL if the call has not returned: the call may still use
+ * the op.
  */
 static int
 make_call(struct leat_rendezvous *rv, struct pmix_op **op, const char *what, uint64_t until)
@@ -309,7 +310,7 @@ publish(struct leat_rendezvous *rv, uint64_t until)
 	return ret;
 }
 
-/* Set the key of the record that is needed next of a rank. */
+/* Set the key of the record of rank r that this process needs next. */
 static void
 want(const struct leat_rendezvous *rv, uint32_t r, struct pmix_bytes *b)
 {
@@ -319,7 +320,7 @@ want(const struct leat_rendezvous *rv, uint32_t r, struct pmix_bytes *b)
 	key_of_round(rv, peer->round < rv->round ? rv->round : peer->state_due, b->key);
 }
 
-/* Take the record of an answer. @return 0, also without a valid record; -ENOMEM. */
+/* Take the record in an answer. @return 0, even if it has no valid record; -ENOMEM. */
 static int
 take(struct leat_rendezvous *rv, const struct pmix_bytes *b)
 {
@@ -369,8 +370,8 @@ take_local(struct leat_rendezvous *rv, uint64_t until)
 }
 
 /*
- * Start to get the record that is needed next of a rank, from another node if need be. @return
- * NULL: no memory.
+ * Start to get the record of rank r that this process needs next, from another node if need be.
+ * @return NULL: no memory.
  */
 static struct pmix_op *
 ask(struct leat_rendezvous *rv, uint32_t r)
@@ -396,8 +397,8 @@ ask(struct leat_rendezvous *rv, uint32_t r)
 }
 
 /*
- * Get the records that are not here, and take those that have arrived. Return the number of ranks
- * here, or -ENOMEM.
+ * Ask for each record that is missing, and take those that have arrived. Return the number of ranks
+ * that have reached this round, or -ENOMEM.
  */
 static int
 ask_all(struct leat_rendezvous *rv)
@@ -509,14 +510,14 @@ pmix_fence(struct leat_rendezvous *rv, uint64_t until)
 	if (ret == 0 && status != PMIX_ABI_SUCCESS && status != PMIX_ABI_ERR_PARTIAL_SUCCESS) {
 		rendezvous_note(rv, "PMIx_Fence: %s", p->hub->abi.error_string(status));
 	} else if (ret == 0 && rendezvous_now() + GRACE_US < until) {
-		/* The fence has ended: all living processes have come. */
+		/* The fence has ended: all living processes have reached it. */
 		until = rendezvous_now() + GRACE_US;
 		over = true;
 	}
 	/* At least ASK_US, even if this process did not run until its time was up. */
 	until = RTE_MAX(until, rendezvous_now() + ASK_US);
 	ret = take_local(rv, until);
-	/* Once more, for values that are in the record of an earlier round. */
+	/* Once more, now for values that the record of an earlier round has. */
 	if (ret == 0)
 		ret = take_local(rv, until);
 	if (ret == 0)

@@ -221,7 +221,7 @@ pmix_op_is_done(struct pmix_op *op)
 
 /* ---- waiting ------------------------------------------------------------------------------- */
 
-/* Wait for a signal or for us microseconds, with the lock held. */
+/* Wait, with the lock held, until an op is done, but for us microseconds at most. */
 static int
 wait_locked(struct leat_rendezvous *rv, struct pmix_hub *hub, uint64_t until, uint64_t us)
 {

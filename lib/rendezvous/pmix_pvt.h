@@ -49,10 +49,10 @@ struct pmix_op {
 	bool done;
 	bool dropped;
 	int status; /* PMIx status */
-	/* PMIx_Init(): it succeeded, and the number of processes */
+	/* Results of PMIx_Init(): whether it succeeded, and the number of processes. */
 	bool inited;
 	uint32_t size;
-	/* Records to put, or records that were got. */
+	/* Records to put, or records that PMIx has returned. */
 	unsigned int nb;
 	struct pmix_bytes *what;
 	/* Arguments that PMIx may read until the op is done. */
@@ -69,7 +69,8 @@ void pmix_hub_put(struct pmix_hub *hub);
 /* Create an op with room for nb records. @return NULL: no memory. */
 struct pmix_op *pmix_op_new(struct pmix_hub *hub, unsigned int nb);
 /*
- * Complete an op, in PMIx's callback or in its place. value: NULL, or that of a get; it is copied.
+ * Complete an op, in PMIx's callback or in place of a callback. value: the value that a get has
+ * returned, of which a copy is made; NULL: none.
  */
 void pmix_op_done(struct pmix_op *op, int status, const struct pmix_abi_value *value);
 /* Copy the bytes of a value, unless it has another type or is too long. */

@@ -30,8 +30,8 @@
 /* State of a process as known here; also of this process itself. */
 struct rendezvous_peer {
 	uint64_t round;	      /* last round that the process is known to have reached */
-	uint64_t state_round; /* round of state */
-	uint64_t state_due;   /* last round in which its values changed, as far as known */
+	uint64_t state_round; /* round of the values in state */
+	uint64_t state_due;   /* last round in which the values are known to have changed */
 	uint8_t *state;	      /* packed values; NULL: none */
 	uint32_t state_len;
 	bool left; /* the process will reach no later round */
@@ -46,12 +46,15 @@ struct rendezvous_own {
 
 struct rendezvous_way {
 	const char *name;
-	/* Find the other processes, until `until` of rendezvous_now(). After a failure close is
-	 * called, too. */
+	/*
+	 * Find the other processes, or fail at the time `until`, as rendezvous_now(). close() is
+	 * called after a failure, too.
+	 */
 	int (*open)(struct leat_rendezvous *rv, uint64_t until);
 	/*
-	 * Publish this process's state and round, and take those of the others, until
-	 * rendezvous_complete(). For -ETIMEDOUT and -ECONNRESET the caller writes the message.
+	 * Publish this process's state and round, and take those of the others until
+	 * rendezvous_complete() returns true. For -ETIMEDOUT and -ECONNRESET the caller writes the
+	 * error message.
 	 */
 	int (*fence)(struct leat_rendezvous *rv, uint64_t until);
 	void (*close)(struct leat_rendezvous *rv);
@@ -84,8 +87,8 @@ struct leat_rendezvous {
 	char where[160]; /* part of describe: where the others are found */
 	char why[96];	 /* part of describe: why this way was chosen */
 	char describe[320];
-	char fault[160]; /* error in a record that is waited for; "": none */
-	void *priv;	 /* the way's own */
+	char fault[160]; /* rendezvous_note(): why this process waits; "": not known */
+	void *priv;	 /* private data of the way */
 };
 
 /* ---- choose.c ---- */
@@ -110,18 +113,18 @@ int rendezvous_launcher_get(struct rendezvous_launcher *l);
 
 int rendezvous_peers_create(struct leat_rendezvous *rv);
 void rendezvous_values_free(struct leat_rendezvous *rv);
-/* Make the values that were put this process's state, at a fence. */
+/* At a fence: turn the values that this process has put into its state. */
 int rendezvous_values_pack(struct leat_rendezvous *rv);
-/* Fill in this process's record, for the round under way. */
+/* Fill in this process's record of the current round. */
 void rendezvous_record(const struct leat_rendezvous *rv, struct record *rec);
 /*
  * Take a record of rank r. @return -EPROTO: not a record of r in this run, noted by
  * rendezvous_note(); -ENOMEM.
  */
 int rendezvous_take(struct leat_rendezvous *rv, uint32_t r, const struct record *rec);
-/* Has rank r reached the round under way, and are its values here? */
+/* Tell whether rank r has reached the current round and its values of that round are here. */
 bool rendezvous_peer_arrived(const struct leat_rendezvous *rv, uint32_t r);
-/* Are all ranks here? */
+/* Tell whether rendezvous_peer_arrived() is true for all ranks. */
 bool rendezvous_complete(const struct leat_rendezvous *rv);
 
 /* ---- wait.c ---- */
@@ -148,7 +151,7 @@ uint32_t rendezvous_ranks_text(char *dst, size_t size, uint32_t ranks,
 
 /* ---- rendezvous.c ---- */
 
-/* Note what is wrong with a record that another process has to replace, for the error message. */
+/* Note why this process has to wait, for the error message if the wait fails. */
 void rendezvous_note(struct leat_rendezvous *rv, const char *fmt, ...) __rte_format_printf(2, 3);
 
 #endif /* RENDEZVOUS_PVT_H */

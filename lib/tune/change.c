@@ -14,7 +14,8 @@
  *       v
  *     applied: record, history, log, lease, answer
  *
- * The list is short: a session has one change at a time, and each lease one at its end.
+ * The list of changes is short: each session has at most one at a time, and each lease one at its
+ * end.
  */
 
 #include <errno.h>
@@ -193,8 +194,9 @@ change_hand_over(struct tune_change *c, struct tune_object *o)
 }
 
 /*
- * Check again, right before the hand-over, and reserve a lease: since the request, an earlier
- * change of another session may have taken one. @return 0, or a negative errno with leat_err()
+ * Check again, right before the hand-over, that no other session holds these settings: since the
+ * request, another session may have taken a lease on them. Then reserve a lease, if the request
+ * asks for one. @return 0, or a negative errno with leat_err()
  */
 static int
 change_ready(struct tune_change *c, const struct tune_object *o)
@@ -215,7 +217,7 @@ change_applied(struct tune_change *c, struct tune_object *o)
 {
 	void *old = o->current;
 
-	/* First, so that the history attributes the program's own changes to the program. */
+	/* This comes first, so that the history attributes the program's own changes to it. */
 	tune_report_program_changed(o);
 	o->current = o->change_want;
 	o->change_want = old;
@@ -242,7 +244,7 @@ change_done(struct tune_change *c, struct tune_object *o)
 	change_end(c);
 }
 
-/* Wait for the owner, or withdraw the change. @return time of the next look */
+/* Wait for the owner, or withdraw the change. @return time of the next check, ns */
 static uint64_t
 change_wait(struct tune_change *c, struct tune_object *o, uint64_t now)
 {

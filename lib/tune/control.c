@@ -62,7 +62,10 @@ tune_control_wake(void)
 		;
 }
 
-/* Clear the wake-up, before looking at objects: changes of objects after this wake again. */
+/*
+ * Clear the wake-up. Call this before looking at objects, so that an object that changes later
+ * wakes the thread again.
+ */
 static void
 woken_clear(void)
 {
@@ -209,8 +212,8 @@ close_all(void)
 }
 
 /*
- * Close all in a child of fork(), which has no control thread. It must not keep the lock of the
- * block, by which agents know that the parent lives, nor the socket.
+ * Close all descriptors in a child of fork(), which has no control thread. The child must keep
+ * neither the lock of the block, by which agents know that the parent lives, nor the socket.
  */
 static void
 forked(void)

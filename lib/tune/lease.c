@@ -2,7 +2,7 @@
 
 /*
  * Leases: a session holds settings of one object, and the lease has their values from before. A
- * session has at most one lease per object. What happens at its end:
+ * session has at most one lease per object. A lease ends for one of these reasons:
  *
  *     its time is over        the old values are restored
  *     the session ends        the same: the agent left, died, or was killed
@@ -10,7 +10,7 @@
  *     release with keep       the new values stay
  *     the object is removed   nothing to restore
  *
- * To restore values is a change like any other: on the owner's thread, logged, in the history.
+ * Restoring values is a change like any other: on the owner's thread, logged, in the history.
  */
 
 #include <stdio.h>
@@ -114,7 +114,7 @@ lease_drop(struct lease *l, uint64_t mask)
 		show(l);
 }
 
-/* An entry is reserved before the change is made: then the old values can always be restored. */
+/* The entry is reserved before the change is made, so that the old values can be restored. */
 unsigned int
 tune_lease_reserve(const struct tune_object *o, const struct tune_session *s)
 {

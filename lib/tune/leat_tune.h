@@ -45,9 +45,9 @@
  * that agents read: as often as agents ask for, at most once per millisecond; without an agent once
  * per second.
  *
- * Thread rules: an object has an owner, the thread that added it, or the one that calls
- * leat_tune_serve(). Call leat_tune_start() and leat_tune_stop() on one thread; leat_init() and
- * leat_cleanup() do so.
+ * Thread rules: each object has one owner: the thread that calls leat_tune_serve() for it, or, if
+ * none does, the thread that added it. Call leat_tune_start() and leat_tune_stop() on one thread;
+ * leat_init() and leat_cleanup() call them.
  */
 
 #include <stdbool.h>
@@ -82,10 +82,10 @@ struct leat_tune_conf {
 	 */
 	const char *name;
 	/**
-	 * struct NAME_tune_settings with the values that the program wants. Settings of
-	 * `--settings` replace them, by apply(), before leat_tune_add() returns. Later only
-	 * leat_tune_serve() writes to it, or the program itself, which then calls
-	 * leat_tune_changed(). NULL: the object has no settings.
+	 * struct NAME_tune_settings with the values that the program wants. Before leat_tune_add()
+	 * returns, it calls apply() with the values of the `--settings` file, which replace them.
+	 * Later only leat_tune_serve() writes to this structure, or the program itself, which then
+	 * calls leat_tune_changed(). NULL: the object has no settings.
 	 */
 	void *settings;
 	/**
@@ -102,16 +102,18 @@ struct leat_tune_conf {
 	 * calls report(), under a lock; it must read only data that any thread may read.
 	 */
 	bool report_on_owner;
-	/** The control thread calls apply(), under a lock; leat_tune_serve() is not needed. */
+	/** True: the control thread calls apply(), under a lock; leat_tune_serve() is not needed.
+	 */
 	bool ownerless;
 	/**
-	 * Wake an owner that may sleep for long, so that it calls leat_tune_serve(). Called on any
-	 * thread. NULL: the owner calls it often enough by itself.
+	 * Wake the owner from a long sleep, so that it calls leat_tune_serve(). Called on any
+	 * thread. NULL: the owner never sleeps for long.
 	 */
 	void (*kick)(void *arg);
 	/**
 	 * Fill in row i. Called on the control thread, under a lock, while an agent asks for rows.
-	 * @return 1; 0: there is no row i now; negative: there is no row i, nor any higher one
+	 * @return 1: filled in; 0: there is no row i now; negative: there is no row i, nor any
+	 * higher one
 	 */
 	int (*row)(void *arg, uint32_t i, struct leat_tune_row *row);
 	const struct leat_tune_schema *row_schema; /**< schema of the rows, without settings */
@@ -126,9 +128,9 @@ struct leat_tune_conf {
  *
  * @return
  *   The object, or NULL with rte_errno and leat_err_msg():
- *   - EINVAL: no schema, no name, or row without row_schema; or settings of the settings file are
- *     invalid together, see leat_tune_check()
- *   - the error of apply(), which has refused settings of the settings file
+ *   - EINVAL: no schema, no name, or row() without row_schema; or the settings file has values for
+ *     the object that are not valid together, see leat_tune_check()
+ *   - the error with which apply() has refused values of the settings file
  *   - ENOMEM
  */
 LEAT_API struct leat_tune_object *leat_tune_add(const struct leat_tune_conf *conf);
@@ -146,8 +148,8 @@ LEAT_API void leat_tune_changed(struct leat_tune_object *o);
 LEAT_API void leat_tune_serve_now(struct leat_tune_object *o);
 
 /**
- * Apply a change, and report, if an agent has asked for it. Call it on the owner's thread, at a
- * place where settings may change, at least once per millisecond.
+ * Apply a change of settings, and report measurements, if an agent has asked for either. Call this
+ * on the owner's thread, at a place where settings may change, at least once per millisecond.
  */
 static inline void
 leat_tune_serve(struct leat_tune_object *o)

@@ -5,7 +5,8 @@
 
 /**
  * @file
- * Channels in shared memory (leat_channel.h) as objects of a process: `channel.NAME`.
+ * Channels in shared memory (leat_channel.h), shown to agents as objects `channel.NAME` of this
+ * process.
  *
  * Thread rules: any thread.
  */
@@ -19,8 +20,9 @@ extern "C" {
 struct leat_tune_channel;
 
 /**
- * Show agents a channel in shared memory. The channel may be created later, or be removed: its
- * state says so. Its participants take no part.
+ * Show agents a channel in shared memory. The channel need not exist yet, and may be removed: then
+ * its measurement "state" is "absent". This process only inspects the channel: it does not attach
+ * to it, and the channel's writers and readers do nothing for it.
  *
  * @param name
  *   As for leat_channel_create(): "/watch". Copied.

@@ -10,16 +10,17 @@
  *     reactor.toml --- leat-tune-gen ---> reactor_tune.h   struct reactor_tune_settings, _report
  *                                         reactor_tune.c   struct leat_tune_schema
  *
- * For each setting and each measurement a schema has its offset in the C structure and in the
- * message, its type, and its bounds. So one pair of functions packs, unpacks and checks all of them
- * (leat_tune_pack(), leat_tune_unpack()).
+ * Settings and measurements travel between a process and its agents as messages, whose format is
+ * the same on all machines. For each setting and each measurement a schema has its offset in the C
+ * structure and in the message, its type, and its bounds. So one pair of functions packs, unpacks
+ * and checks all of them (leat_tune_pack(), leat_tune_unpack()).
  *
- * The message is the same on all machines. Fields follow one another in the order of the
- * description, little endian, each a multiple of 8 bytes:
+ * In a message, fields follow one another in the order of the description, little endian, each a
+ * multiple of 8 bytes:
  *
  *     bool, integer, enum    8 bytes, two's complement
  *     real                   8 bytes, IEEE 754
- *     string                 its size rounded up to 8, filled with zeros, at least one
+ *     string                 its size rounded up to a multiple of 8, padded with at least one zero
  *     histogram              count, sum, LEAT_TUNE_BUCKETS buckets, 8 bytes each
  *
  * The format of descriptions: doc/guide/tune-description.md.
@@ -214,7 +215,7 @@ leat_tune_histogram_read(struct leat_tune_histogram *to, const struct leat_tune_
  * @param settings
  *   True: struct NAME_tune_settings; false: struct NAME_tune_report.
  * @param from
- *   The structure, as settings says.
+ *   The structure to read, of the type that settings selects.
  * @param buf
  *   schema->settings_size or ->reports_size bytes.
  */
@@ -238,7 +239,7 @@ LEAT_API void leat_tune_pack(const struct leat_tune_schema *schema, bool setting
  * @return
  *   0; or with leat_err_msg() naming the setting, and nothing written:
  *   - -EPROTO: wrong length, a bit of mask without a setting, or a string without a terminator
- *   - -EINVAL: not a value of the type (a bool of 2)
+ *   - -EINVAL: not a value of the type (2 for a bool)
  *   - -ERANGE: out of range
  */
 LEAT_API int leat_tune_unpack(const struct leat_tune_schema *schema, const void *buf, size_t len,

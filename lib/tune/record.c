@@ -73,7 +73,10 @@ tune_record_create(struct tune_row *place, const struct tune_record_conf *conf)
 	}
 	place->slot = slot;
 	r = tune_block_at(place->record);
-	/* A sequence that this memory never had: an agent may be reading the record before. */
+	/*
+	 * Begin with a sequence number that this memory never had: an agent may still be reading
+	 * the record that was here before.
+	 */
 	r->seq = tune_now() * 2;
 	begin(&r->seq);
 	r->id = conf->id;

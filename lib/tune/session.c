@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * An agent: a connection of the process's socket. The socket identifies the agent's user and
+ * An agent is a connection to the process's socket. The socket identifies the agent's user and
  * process, and reports the agent's end, whatever its cause. Frames go through two channels of
  * lib/channel, which are passed over the socket:
  *
@@ -46,7 +46,7 @@ struct tune_session {
 	uint32_t number;
 	int32_t pid;
 	uint64_t hello_by; /* deadline of the hello; 0: it was received */
-	bool frames;	   /* feedback is not armed: it may have frames */
+	bool frames;	   /* the feedback channel may have frames: it is not armed */
 	bool changing;	   /* no further frame is taken until the session's change has ended */
 	struct tune_watch watch;
 	uint32_t object; /* id of the object whose reports the agent gets; 0: none */

@@ -78,11 +78,12 @@ struct tune_block_record {
 	uint32_t flags;
 	uint64_t hash; /* hash of the schema */
 	uint64_t created_ns;
-	uint64_t time_ns;		  /* time of the report; 0: no report yet */
-	uint64_t epoch;			  /* number of changes of the settings */
-	uint64_t updates;		  /* number of reports */
-	uint32_t settings, settings_size; /* message: offset from the record, size in bytes */
-	uint32_t report, report_size;	  /* the same */
+	uint64_t time_ns; /* time of the report; 0: no report yet */
+	uint64_t epoch;	  /* number of changes of the settings */
+	uint64_t updates; /* number of reports */
+	/* messages of settings and of measurements: offset from the record, size; bytes */
+	uint32_t settings, settings_size;
+	uint32_t report, report_size;
 	char name[64];
 	/* settings, report */
 };

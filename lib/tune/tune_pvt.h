@@ -60,7 +60,7 @@ struct leat_channel;
 /* lease_ns of a lease that lasts as long as its session. */
 #define TUNE_LEASE_SESSION INT64_MAX
 
-/* Interval between updates of records: without an agent, and the shortest. */
+/* Interval between updates of records: without an agent, and the shortest that an agent can get. */
 #define TUNE_INTERVAL_IDLE_NS UINT64_C(1000000000)
 #define TUNE_INTERVAL_MIN_NS UINT64_C(1000000)
 /* A change that its owner does not begin within this time is withdrawn. */
@@ -80,7 +80,7 @@ struct tune_object {
 	char name[LEAT_TUNE_OBJECT_NAME_MAX];
 	struct leat_tune_conf conf; /* .name is NULL: see name */
 	TAILQ_ENTRY(tune_object) fresh;
-	bool is_fresh; /* the object is in tune_objects.fresh: it has no record yet */
+	bool is_fresh; /* the object is in tune_objects.fresh, and has no record yet */
 	bool live;     /* leat_tune_add() has completed */
 
 	/* settings */
@@ -194,7 +194,7 @@ struct tune_record_conf {
 	const struct leat_tune_schema *schema;
 	const char *name;
 	uint32_t id, parent, flags;
-	bool settings, report; /* the record has settings, a report */
+	bool settings, report; /* the record has room for settings, for a report */
 };
 
 /* @return false: no room; the block counts it in dropped */
@@ -224,7 +224,10 @@ struct tune_watch {
 	bool rows;
 };
 
-/* Show changed settings: in the record, epoch and history. With tune_lock held. */
+/*
+ * Show changed settings to agents: update the record and its epoch, and add to the history. With
+ * tune_lock held.
+ */
 void tune_report_settings(struct tune_object *o, const char *why, const char *who);
 /*
  * Like tune_report_settings(), for settings that the program itself has changed
@@ -261,7 +264,7 @@ void tune_change_ask(struct tune_session *s, uint64_t hash, int64_t request, uin
 /* Queue a change that restores the values before a lease. @return false: no memory; try again */
 bool tune_change_restore(const struct tune_object *o, unsigned int lease, uint64_t mask,
 			 const void *old, const char *why, const char *who);
-/* Advance all changes. @return time of the next call, at the latest */
+/* Advance all changes. @return latest time of the next call, ns */
 uint64_t tune_change_run(uint64_t now);
 /*
  * Detach the changes of a session that ends: they get no answer. Changes with a lease that were not
@@ -286,13 +289,13 @@ void tune_lease_take(unsigned int lease, const struct tune_object *o, uint64_t m
 		     const void *old, int64_t lease_ns, uint64_t now);
 /* Undo a reservation: the change was not made. */
 void tune_lease_unreserve(unsigned int lease);
-/* Remove settings from a lease of s, which has set them without a lease. */
+/* Remove settings from the lease of s: s has now set them without a lease, to stay. */
 void tune_lease_keep(uint32_t object, const struct tune_session *s, uint64_t mask);
-/* End the leases of s on an object, 0: on all. keep: leave the values as they are. */
+/* End the lease of s on an object (0: on all objects). keep: leave the values as they are. */
 void tune_lease_release(const struct tune_session *s, uint32_t object, bool keep, const char *why);
 /* Free a lease: its values were restored, are kept, or can't be restored. */
 void tune_lease_end(unsigned int lease);
-/* End leases that have expired or were released. @return time of the next call, at the latest */
+/* End leases that have expired or were released. @return latest time of the next call, ns */
 uint64_t tune_lease_run(uint64_t now);
 void tune_lease_free_all(void);
 
@@ -305,7 +308,7 @@ void tune_session_run_all(uint64_t now);
 /* Handle an epoll event of a session's descriptor. */
 void tune_session_event(uint64_t key, uint32_t events);
 void tune_session_close_all(void);
-/* @return time of the next tune_session_run_all() if no event comes before */
+/* @return time at which to call tune_session_run_all() next, unless an event comes earlier; ns */
 uint64_t tune_session_due(uint64_t now);
 /* Combine the requests of all sessions. */
 void tune_session_watch(struct tune_watch *watch);
@@ -314,7 +317,7 @@ uint32_t tune_session_number(const struct tune_session *s);
 /* Send an answer, with the settings of o; o may be NULL. */
 void tune_session_answer(struct tune_session *s, int64_t request, int status,
 			 const struct tune_object *o, uint64_t mask, const char *text);
-/* Let a session continue: its change has ended. */
+/* Take frames of a session again, after its change has ended. */
 void tune_session_resume(struct tune_session *s);
 /* Send an object's report to the sessions that watch the object. */
 void tune_session_sample(const struct tune_object *o, const void *message);

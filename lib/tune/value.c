@@ -124,7 +124,7 @@ static int __rte_format_printf(3, 4) print_c(char *buf, size_t len, const char *
 	return n;
 }
 
-/* Read a number. @return false: text is not a finite number, as a whole */
+/* Read a number. @return false: the whole text is not one finite number */
 static bool
 scan_real(const char *text, double *real)
 {
@@ -142,7 +142,7 @@ scan_real(const char *text, double *real)
 	return *end == '\0' && end != text && isfinite(*real);
 }
 
-/* Print a number with the fewest digits, from 15 on, that read back as the same number. */
+/* Print a number with as few digits, at least 15, as read back as the same number. */
 static void
 print_real(char *buf, size_t len, double real)
 {
@@ -273,7 +273,7 @@ scan(const struct leat_tune_field *f, const char *text, uint64_t *v)
 	case LEAT_TUNE_INTEGER:
 		if (text[0] == '\0' || text[strspn(text, "+-0123456789")] != '\0')
 			return -EINVAL;
-		/* On overflow strtoll() returns a bound of long long: not a value of the text. */
+		/* Overflow shows only in errno: strtoll() returns LLONG_MIN or LLONG_MAX. */
 		errno = 0;
 		*v = (uint64_t)strtoll(text, &end, 10);
 		if (errno == ERANGE)

@@ -23,7 +23,7 @@ def _md_table(head: list[str], rows: list[list[str]]) -> str:
 
 
 def markdown(components: list[Component], page: str | None) -> str:
-    """Return sections, or with page ("NAME - ABOUT") a document."""
+    """Return Markdown sections; with page ("NAME - ABOUT") a whole document with a title."""
     out = []
     if page:
         name, _, about = page.partition(" - ")
@@ -50,7 +50,7 @@ def _roff(line: str) -> str:
 
 
 def _roff_line(line: str) -> str:
-    """Return a line of text, whose leading dot is escaped: it would be a request."""
+    """Return a line of text. A leading dot is escaped: roff would read it as a request."""
     escaped = _roff(line)
     return "\\&" + escaped if escaped.startswith(".") else escaped
 
@@ -60,7 +60,7 @@ def _quoted(words: str) -> str:
 
 
 def man(components: list[Component], page: str | None) -> str:
-    """Return subsections, or with page ("NAME - ABOUT") a man page of section 7."""
+    """Return roff subsections; with page ("NAME - ABOUT") a whole man page of section 7."""
     out = []
     if page:
         name, _, about = page.partition(" - ")
@@ -82,7 +82,7 @@ def man(components: list[Component], page: str | None) -> str:
 
 
 def completion(components: list[Component]) -> str:
-    """Return lines of COMPONENT.SETTING, followed by the names of its values."""
+    """Return a line for each setting: COMPONENT.SETTING, then the names of its values."""
     lines = []
     for c in components:
         for s in c.settings:

@@ -21,7 +21,7 @@ COSTS = {"now": 1, "next": 2, "start": 10}
 
 
 def _bins(s: Setting) -> int:
-    """Return the number of values in the range; below 2 the key is left out."""
+    """Return the number of values in the range, by the quantum; 0: the setting has no quantum."""
     if s.quantum is None or s.min is None or s.max is None:
         return 0
     return int((s.max - s.min) / s.quantum) + 1

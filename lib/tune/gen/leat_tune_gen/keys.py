@@ -78,7 +78,7 @@ def _is(value: Any, type_: Any) -> bool:
 
 
 def tables(source: Source, values: dict[str, Any], name: str) -> list[tuple[Table, int]]:
-    """Return the tables of an array [[name]], with their numbers."""
+    """Return the tables of an array [[name]], each with its index."""
     array = values.get(name, [])
     if not isinstance(array, list):
         source.say(source.where(name).line, f"[{name}] must be written [[{name}]]")

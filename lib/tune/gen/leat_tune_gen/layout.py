@@ -25,7 +25,7 @@ def place(fields: Sequence[Field]) -> int:
 
 
 def c_size(fields: Sequence[Field]) -> int:
-    """Return the size of the C structure, which is the same on all 64-bit machines of leat."""
+    """Return the size of the C structure, the same on all 64-bit machines that leat supports."""
     at, widest = 0, 1
     for f in fields:
         size = 4 if f.c_kind == "U32" else f.size if f.type == "string" else C_SIZES[f.type]
