@@ -27,7 +27,10 @@ int perf_client_connect(struct client *c);
 
 /* ---- plan.c ---- */
 
-/* Set the messages and duration of warm-up and measurement; until: microseconds from its start. */
+/*
+ * Set the number of messages or the duration of warm-up and measurement. Here perf_phase.until is a
+ * duration in microseconds, from the start of the phase.
+ */
 void perf_plan(const struct client *c, const struct perf_run *r, struct perf_phase *warm,
 	       struct perf_phase *main);
 /*
@@ -42,7 +45,7 @@ int perf_plan_sizes(struct client *c, const struct perf_options *o, uint64_t max
 int perf_plan_default_sizes(struct client *c, struct perf_options *o, uint64_t max);
 /* Set c->window and c->burst, within the device's limits. */
 int perf_plan_window(struct client *c, const struct leat_dev_info *info);
-/* Must messages have a byte? A ping-pong by WRITE waits for the last byte of a message. */
+/* Tell whether messages need at least a byte: a ping-pong by WRITE waits for the last byte. */
 bool perf_needs_a_byte(const struct perf_options *o, unsigned int op);
 
 #endif /* PERF_CLIENT_H */

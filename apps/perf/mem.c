@@ -185,7 +185,7 @@ count_ops(const struct perf_side *s, struct need *n)
 	bool answers = message ? r->test == PERF_LAT : closed && (imm || r->op == LEAT_OP_WRITE);
 
 	n->tx = s->server && !answers ? 0 : closed ? perf_window_fit(r->size, LAT_TX) : r->window;
-	/* The server receives messages and notices, and a client receives the answers. */
+	/* The server receives messages and notices of WRITE_IMMs, the client only the answers. */
 	if ((message || imm) && (s->server || answers))
 		n->rx = closed ? LAT_RX : 2 * r->window + PERF_CTL_RX;
 	/* Untagged receives of data take control messages as well. */

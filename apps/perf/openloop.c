@@ -42,7 +42,10 @@ due_at(const struct schedule *sc, uint64_t i)
 	return p->start + (uint64_t)((double)(i - p->first) * p->interval);
 }
 
-/* Return by when all n messages of the phase must have been sent, with time to catch up. */
+/*
+ * Return the time, cycles, by which all n messages of the phase must have been sent. It leaves time
+ * to catch up.
+ */
 static uint64_t
 schedule_end(const struct schedule *sc, uint64_t n, uint64_t sent, uint64_t now)
 {
@@ -93,7 +96,7 @@ answers(struct perf_side *s, struct perf_phase *ph, const struct schedule *sc,
 			s->returned++;
 			if (op->status != 0)
 				return perf_op_failed(s, op);
-			/* The end of a message's send is no answer; control messages have none. */
+			/* A completed send is no answer, and control messages have no answer. */
 			if (echo || op < s->tx || op >= s->tx + s->nb_tx)
 				continue;
 		} else if (!echo || !perf_is_data(s, op, false)) {

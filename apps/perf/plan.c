@@ -40,7 +40,7 @@ perf_plan(const struct client *c, const struct perf_run *r, struct perf_phase *w
 	else if (n == 0 && us == 0)
 		n = default_iterations(r);
 	main->n = n != 0 ? n : UINT64_MAX;
-	main->until = n != 0 ? UINT64_MAX : us; /* us; the start of the phase makes it a time */
+	main->until = n != 0 ? UINT64_MAX : us; /* us; client.c adds the start of the phase */
 	main->rate = warm->rate = o->rate;
 	main->whole = o->rate != 0 || r->op >= LEAT_OP_READ;
 

@@ -77,26 +77,29 @@ int plot_draw(FILE *f, const struct plot_run *runs, unsigned int nb_runs, enum p
 #define PLOT_WIDTH 860
 #define PLOT_HEIGHT 480
 
-/* One direction of the picture. */
+/* An axis of the picture. */
 struct plot_axis {
-	double min, max;   /* range of the values; of a logarithmic axis above 0 */
+	double min, max;   /* range of the values; above 0 if the axis is logarithmic */
 	bool log;	   /* logarithmic */
 	double start, end; /* positions of min and max in the picture */
 };
 
 double plot_place(const struct plot_axis *a, double value);
-/* Widen the axis to whole steps: of a logarithmic one powers of base. */
+/* Widen the axis to whole steps; the steps of a logarithmic axis are powers of base. */
 void plot_axis_round(struct plot_axis *a, double base);
 void plot_svg_begin(FILE *f, const char *title);
 void plot_svg_end(FILE *f);
 /* anchor: "start", "middle", "end" */
 void plot_svg_text(FILE *f, double x, double y, const char *anchor, const char *text);
-/* Lines of the grid and their texts. bytes: the axis is of sizes. */
+/* Draw an axis: grid lines with their values, and text. bytes: the values are sizes in bytes. */
 void plot_svg_x_axis(FILE *f, const struct plot_axis *x, const struct plot_axis *y, bool bytes,
 		     const char *text);
 void plot_svg_y_axis(FILE *f, const struct plot_axis *x, const struct plot_axis *y,
 		     const char *text);
-/* series: decides the color; second: of the earlier run, dashed; thin: of the 99th percentile */
+/*
+ * series: decides the color; second: the line of the earlier run, which is dashed; thin: the line
+ * of the 99th percentile
+ */
 void plot_svg_line_begin(FILE *f, unsigned int series, bool second, bool thin);
 void plot_svg_line_to(FILE *f, double x, double y);
 void plot_svg_line_end(FILE *f);

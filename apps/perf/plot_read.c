@@ -16,7 +16,7 @@
 #include "perf.h"
 #include "plot.h"
 
-/* Of files: a run over all sizes with its histograms has less than a megabyte. */
+/* Bytes of a file at most; a run over all sizes with its histograms has less than a megabyte. */
 #define FILE_MAX (64u << 20)
 
 static int
@@ -38,7 +38,7 @@ text_of(struct json_object *o, const char *key)
 	return json_object_get_string(v);
 }
 
-/* @return 0: there is no such number, or it makes no sense */
+/* Return a number of an object; 0: it is missing, or makes no sense. */
 static double
 number_of(struct json_object *o, const char *key)
 {
@@ -100,7 +100,7 @@ read_json(struct plot_run *run, const char *path, const char *text, const char *
 
 /* ---- a file of --histogram ---- */
 
-/* The value below which share of the samples are, us. */
+/* Return the value, us, below which a share (0 to 1) of the samples lies. */
 static double
 percentile(const struct plot_row *row, double share)
 {

@@ -97,7 +97,7 @@ grid_line(FILE *f, double x0, double y0, double x1, double y1)
 	fprintf(f, "<path d=\"M%.1f %.1fL%.1f %.1f\" stroke=\"" GRID "\"/>\n", x0, y0, x1, y1);
 }
 
-/* 8, 4K, 1M; or three digits. */
+/* Write a value as text: of sizes 8, 4K, 1M; else up to six digits. */
 static void
 number_text(char *text, size_t size, double value, bool bytes)
 {
@@ -114,7 +114,10 @@ number_text(char *text, size_t size, double value, bool bytes)
 		snprintf(text, size, "%.6g", value);
 }
 
-/* Powers of 2; or powers of 10, and 2 and 5 times these when the axis has few. */
+/*
+ * Return the value of grid line n of a logarithmic axis: a power of base. If the axis has few
+ * powers of 10, also 2 and 5 times these.
+ */
 static double
 log_tick(const struct plot_axis *a, unsigned int n, double base)
 {
@@ -135,7 +138,7 @@ log_tick(const struct plot_axis *a, unsigned int n, double base)
 	}
 }
 
-/* The nth grid line's value, NAN behind the last. */
+/* Return the value of grid line n; NAN: n is past the last. */
 static double
 tick(const struct plot_axis *a, unsigned int n, double base)
 {

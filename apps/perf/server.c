@@ -16,7 +16,7 @@
 
 /* How long a client may be silent between two runs; a longer --timeout extends it. */
 #define SILENCE_US (30 * PERF_US)
-/* How long to wait for the port that the endpoint before used. */
+/* How long to wait for the port that the previous endpoint used. */
 #define RELISTEN_US (10 * PERF_US)
 /* How long an accepted client may take to be connected, and then to send HELLO. */
 #define ACCEPT_US (5 * PERF_US)

@@ -11,8 +11,8 @@
 #include "side.h"
 
 /*
- * Interval of ticks. The system calls of a tick delay one message: at this interval fewer than one
- * message in 1000, which is not in p99.9, if a round trip takes less than 4 us.
+ * Interval of ticks, us. The system calls of a tick delay one message. If a round trip takes less
+ * than 4 us, that is fewer than one message in 1000, which p99.9 does not show.
  */
 #define TICK_US 4000
 
@@ -66,7 +66,7 @@ perf_dev_info(const struct leat_dev *dev, bool tags, struct leat_dev_info *info)
 
 	if (ret == 0 && tags)
 		return leat_dev_info_for(dev, info->ops, info);
-	/* If the library carries all messages, its limits hold without --tags as well. */
+	/* If the library itself implements SEND, its limits hold without --tags as well. */
 	if (ret == 0 && (info->ops_software & LEAT_OP_BIT(LEAT_OP_SEND)) != 0)
 		return leat_dev_info_for(dev, info->ops, info);
 	info->ops &= ~info->ops_software;

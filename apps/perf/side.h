@@ -48,7 +48,7 @@ struct perf_side {
 	struct leat_op **txp;	   /* the tx ops, twice, so that any window of them is contiguous */
 	uint64_t posted, returned; /* number of sends, control messages included */
 	uint64_t size;		   /* bytes per message of the run */
-	uint64_t seq;		   /* messages of the run sent; client: in the phases before */
+	uint64_t seq;		   /* messages of the run sent; client: only of earlier phases */
 	uint64_t next_tick;	   /* cycles */
 	uint32_t nb_tx;
 	uint32_t limit;		/* most ops in flight, at most nb_tx; see tune.c */
@@ -165,7 +165,8 @@ perf_fail(struct perf_side *s, int err, const char *fmt, ...);
 int perf_op_failed(struct perf_side *s, const struct leat_op *op);
 /*
  * Find the cause of a failed op: poll until the connection has ended, for at most half a second,
- * and store why it ended in s->why. s->why stays if the connection does not end, or had ended.
+ * and store why it ended in s->why. s->why stays unchanged if the connection does not end, or had
+ * ended before.
  */
 void perf_side_find_cause(struct perf_side *s);
 /* Handle events. @return 0, or a negative errno with s->why if the connection ended */
@@ -192,7 +193,7 @@ void perf_side_restart_timers(struct perf_side *s);
 
 /* ---- mem.c ---- */
 
-/* The functions that return int: 0, or a negative errno with s->why. */
+/* Functions that return int return 0, or a negative errno with s->why. */
 
 int perf_mem_open(struct perf_side *s, const struct perf_side_conf *conf);
 /* leak: free nothing, since a device may still write to the memory. */
@@ -270,8 +271,8 @@ perf_poll(struct perf_side *s, struct leat_op **ops, uint16_t n)
 /*
  * Idle after an empty poll. A spinning loop reads the clock seldom, and ticks here only when a tick
  * is overdue by a whole interval: ticks belong between two messages, where they delay none.
- * block: PERF_IDLE_BLOCK sleeps, else it yields. Only a caller that waits for nothing but ops may
- * sleep. @return 0, or as perf_side_tick()
+ * The policy PERF_IDLE_BLOCK sleeps if block is true, else it yields. Only a caller that waits for
+ * nothing but ops may sleep. @return 0, or as perf_side_tick()
  */
 static inline int
 perf_idle_how(struct perf_side *s, const bool block)
@@ -307,7 +308,7 @@ perf_idle(struct perf_side *s)
 	return perf_idle_how(s, true);
 }
 
-/* Idle while waiting for memory to be written or for a time: PERF_IDLE_BLOCK yields. */
+/* Idle while waiting for a write to memory, or for a time: PERF_IDLE_BLOCK yields. */
 static inline int
 perf_idle_awake(struct perf_side *s)
 {
@@ -383,11 +384,11 @@ int perf_lat_write(struct perf_side *s, struct perf_phase *ph);
 int perf_bw(struct perf_side *s, struct perf_phase *ph);
 int perf_openloop(struct perf_side *s, struct perf_phase *ph);
 
-/* Serve until a control message came (in s->ctl). @return 0, or a negative errno with s->why */
+/* Serve until s->ctl has a control message. @return 0, or a negative errno with s->why */
 int perf_serve(struct perf_side *s);
 int perf_serve_write(struct perf_side *s); /* in lat_write.c */
 
-/* Samples are collected, and recorded many at a time: little is done between two messages. */
+/* Samples recorded at a time: between two messages a sample is only stored. */
 #define PERF_SAMPLES 2048
 
 struct perf_samples {

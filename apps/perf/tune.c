@@ -4,8 +4,8 @@
  * Settings and measurements of a side: perf.toml. The loops serve them in perf_side_tick(), between
  * two messages; loops with several messages in flight also serve them every few turns.
  *
- *     set           the values that an agent or --settings has set; the listening side can't be
- *                   set, since the connecting side decides
+ *     set           the values that an agent or --settings has set; those of the listening side
+ *                   can't be changed, since the connecting side decides
  *     limit, burst  the values that the loop uses: those of set, within the buffers of the run
  */
 
@@ -39,8 +39,9 @@ apply(void *arg, void *wanted, uint64_t changed)
 	struct perf_side *s = arg;
 
 	/*
-	 * No tune yet: values of a settings file, which may be for all sides and tests. Settings
-	 * that mean nothing here keep their values.
+	 * Without s->tune this is a call of leat_tune_add(), with the values of a settings file,
+	 * which may be meant for other sides and tests, too. Settings that mean nothing for this
+	 * side and test keep their values.
 	 */
 	if (s->tune == NULL) {
 		if (s->server || (s->set.rate == 0) != (want->rate == 0))
