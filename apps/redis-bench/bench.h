@@ -63,7 +63,7 @@ struct redb_bench {
 int redb_lead_prepare(struct redb_bench *b);
 /* Run all steps; in a task of the first lcore. @return 0, or negative with b->why */
 int redb_lead_run(struct redb_bench *b);
-/* After the reactors have ended: add up the tally of a test that was interrupted. */
+/* Add up the tally of a test that was interrupted, after the reactors have ended. */
 void redb_lead_gather_late(struct redb_bench *b);
 void redb_lead_free(struct redb_bench *b);
 /* Wake the leading task: a step has ended, or a client is lost. On any thread with a reactor. */
@@ -83,7 +83,7 @@ const char *redb_service_here(void);
  * @return 0, or negative with b->why
  */
 int redb_service_open(struct redb_bench *b);
-/* After the reactors have ended. */
+/* Free the service, after the reactors have ended. */
 void redb_service_close(struct redb_bench *b);
 
 /* ---- gateway.c ---- */
@@ -93,7 +93,7 @@ void redb_service_close(struct redb_bench *b);
  * @return 0, or negative with leat_err_msg()
  */
 int redb_gateway_open(struct redb_bench *b);
-/* After the reactors have ended. */
+/* Free the gateway, after the reactors have ended. */
 void redb_gateway_close(struct redb_bench *b);
 
 /* ---- progress.c ---- */

@@ -214,7 +214,8 @@ redb_client_take(struct redb_client *c, uint64_t due)
 		TAILQ_REMOVE(&w->idle, c, link);
 		c->linked = false;
 	}
-	/* Else earlier requests wait for room: on_ready() sends them, and this one behind them. */
+	/* With REDB_WRITABLE set, earlier requests wait for room: on_ready() sends them, then this
+	 * one. */
 	if ((c->conn.want & REDB_WRITABLE) == 0)
 		send_all(c);
 }

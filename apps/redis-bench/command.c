@@ -28,7 +28,7 @@ mark_find(const struct redb_command *c, const char *s, enum redb_piece_type *typ
 	return value;
 }
 
-/* The length of an argument whose marks are replaced; add their number to *marks. */
+/* Return the length of an argument once its marks are replaced; add their number to *marks. */
 static uint64_t
 arg_len(const struct redb_command *c, const char *arg, uint64_t value_size, uint32_t *marks)
 {
@@ -66,8 +66,8 @@ piece_add(struct redb_command *c, enum redb_piece_type type, const char *text, s
 }
 
 /*
- * Cut an argument into pieces. text is the formatted argument, which may be blank: write there what
- * stands between the marks. @return the end of the formatted argument
+ * Cut an argument into pieces. text is the formatted argument, which is blank if arg has marks: the
+ * text between the marks is copied to it. @return the end of the formatted argument
  */
 static char *
 arg_cut(struct redb_command *c, const char *arg, char *text, uint64_t value_size)
@@ -150,7 +150,7 @@ cut(struct redb_command *c, char *formatted, size_t len, int argc, const char *c
 	return p == end ? compact(c) : -EINVAL;
 }
 
-/* Let hiredis format argv. One blank buffer replaces each argument with marks. */
+/* Let hiredis format argv. All arguments with marks are replaced by bytes of one blank buffer. */
 static int
 format(char **out, int argc, const char *const *argv, const size_t *lens, size_t longest)
 {

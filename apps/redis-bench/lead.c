@@ -38,8 +38,8 @@ news_arrive(void *arg)
 	struct redb_bench *b = arg;
 
 	/*
-	 * acquire: pairs with the exchange in redb_news(). A change after this one queues a call
-	 * again.
+	 * acquire: pairs with the exchange in redb_news(). News that come after this exchange queue
+	 * another call.
 	 */
 	(void)__atomic_exchange_n(&b->nb_news, 0, __ATOMIC_ACQUIRE);
 	leat_task_event_set(&b->news);
@@ -50,7 +50,7 @@ redb_news(struct redb_bench *b)
 {
 	struct leat_reactor *r = leat_app_reactor(0);
 
-	/* release: what the caller has changed, for the leading task to read */
+	/* release: the leading task sees what the caller has changed */
 	if (__atomic_exchange_n(&b->nb_news, 1, __ATOMIC_ACQ_REL) != 0)
 		return;
 	/*
@@ -254,7 +254,7 @@ step(struct redb_bench *b, const char *name)
 	ret = call_all(b, begin_call);
 	if (ret < 0 && ret != -ECANCELED)
 		return redb_fail(b, -ret, "%s: an lcore does not answer", name);
-	/* acquire: the tallies; pairs with the release in check_end() */
+	/* acquire: the tallies are complete; pairs with the release in check_end() */
 	while (__atomic_load_n(&b->nb_ended, __ATOMIC_ACQUIRE) < b->nb_workers) {
 		if (news_wait(b) == -ECANCELED) {
 			b->interrupted = true;

@@ -57,7 +57,7 @@ parse_address(struct redb_bench *b)
 		ret = redb_addr_parse(&b->addr, "--connect", b->o.connect);
 	if (ret == 0 || ret == -EINVAL)
 		return ret;
-	/* The host can't be resolved: no usage error. */
+	/* The host can't be resolved, which is not a usage error. */
 	leat_app_stop(REDB_EXIT_FAILED);
 	return LEAT_APP_DONE;
 }
@@ -143,7 +143,7 @@ start(void *arg)
 {
 	struct redb_bench *b = arg;
 
-	/* The first lcore's task calls functions on the other lcores. */
+	/* Only the first lcore has the leading task, which calls functions on the other lcores. */
 	if (leat_app_index() != 0)
 		return 0;
 	if (b->o.role == REDB_SERVE)

@@ -52,7 +52,7 @@ pace(void *arg, uint64_t now)
 	uint64_t due, late;
 	int made = 0;
 
-	/* The turn's timestamp is that of its begin. */
+	/* Read the clock: the turn's timestamp was taken when the turn began. */
 	now = leat_now();
 	while (made < BURST && !w->over && w->claimed < w->goal) {
 		due = due_at(w, w->claimed);
@@ -85,7 +85,7 @@ redb_pace_start(struct redb_worker *w)
 	w->interval = (double)leat_hz() / rate;
 	/* The lcores' requests are due one after another, not all at once. */
 	w->begin += (uint64_t)(w->interval * w->index / w->nb);
-	/* A number of requests: give up after twice the time that they should take, and 1 s. */
+	/* With a number of requests: give up after twice their scheduled time, and 1 s. */
 	span = w->goal == UINT64_MAX ? 0 : (double)w->goal * w->interval;
 	span = RTE_MIN(span, (double)(UINT64_MAX >> 3));
 	w->give_up = w->goal == UINT64_MAX ? UINT64_MAX : w->begin + 2 * (uint64_t)span + leat_hz();

@@ -25,7 +25,10 @@ client_of(const redisReadTask *task)
 	return task->privdata;
 }
 
-/* The reply that the command expects. Without a request any reply: take_reply() reports it. */
+/*
+ * Return the reply that the command expects. If no request is under way, any reply is accepted
+ * here, and take_reply() reports it.
+ */
 static inline enum redb_expect
 expect_of(const struct redb_client *c)
 {

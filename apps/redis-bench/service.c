@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The service in this process: --respond or --gateway. Beside clients it has the last lcore to
- * itself, if there are several lcores. Without clients (--listen) it runs on the first lcore.
+ * The service in this process: --respond or --gateway. If the process also has clients, the service
+ * has the last of several lcores to itself. Without clients (--listen) it runs on the first lcore.
  */
 
 #include <string.h>

@@ -35,9 +35,9 @@ struct redb_result {
 
 /* Add t to sum; sum's elapsed_ns and delayed_max_ns are the larger of both. */
 void redb_tally_add(struct redb_tally *sum, const struct redb_tally *t);
-/* Requests per second. */
+/* Return the number of requests per second. */
 double redb_tally_rate(const struct redb_tally *t);
-/* No error, no wrong reply, no lost client. */
+/* Tell whether there was no error, no wrong reply and no lost client. */
 bool redb_tally_good(const struct redb_tally *t);
 
 #endif /* REDB_TALLY_H */

@@ -25,7 +25,7 @@ struct leat_stream_net;
 struct redb_conn;
 struct redb_transport;
 
-/* Conditions: those that hold, those that are wanted. */
+/* Conditions of a connection: bits of on_ready()'s argument and of redb_conn.want. */
 #define REDB_READABLE 0x1u
 #define REDB_WRITABLE 0x2u
 #define REDB_ENDED 0x4u /* always wanted */

@@ -130,7 +130,7 @@ void redb_worker_begin(struct redb_worker *w, const struct redb_step *step);
 /* Send no more requests: the step ends when all replies have arrived. */
 void redb_worker_stop(struct redb_worker *w);
 void redb_worker_close(struct redb_worker *w);
-/* After the reactor has ended. */
+/* Free the worker, after its reactor has ended. */
 void redb_worker_free(struct redb_worker *w);
 /* Let one more client begin to connect, if any has not begun. */
 void redb_worker_connect_next(struct redb_worker *w);

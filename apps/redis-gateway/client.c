@@ -18,7 +18,10 @@
 /* Pauses between attempts to connect: short ones first. */
 #define RETRY_FIRST_US 5000
 #define RETRY_US 100000
-/* Pauses between attempts to half-close a stream: a new peer soon says whether it knows that. */
+/*
+ * Pauses between attempts to half-close a stream, until the peer has said whether it knows
+ * half-closed streams. It does so soon after it has connected.
+ */
 #define SHUTDOWN_FIRST_US 1000
 #define SHUTDOWN_US 50000
 #define SHUTDOWNS_FIRST 20
@@ -163,7 +166,7 @@ tx_pass_end(struct gw_client *c)
 				 c->tries++ < SHUTDOWNS_FIRST ? SHUTDOWN_FIRST_US : SHUTDOWN_US);
 		return;
 	}
-	/* The peer has not said whether it knows half-closed streams: it does not. */
+	/* The peer has not said in time that it knows half-closed streams: it does not. */
 	if (ret == -EAGAIN)
 		ret = -EOPNOTSUPP;
 	/*
@@ -232,7 +235,7 @@ watch(struct gw_client *c)
 		want = LEAT_STREAM_READABLE;
 	if (c->state == GW_OPEN && !c->tx.ended && c->tx.full)
 		want |= LEAT_STREAM_WRITABLE;
-	/* Watch even without a condition: the end of the stream is always reported. */
+	/* Watch the stream even without a condition: its end is always reported. */
 	if (c->watched && want == c->want)
 		return;
 	c->watched = true;
@@ -325,7 +328,7 @@ gw_client_open(struct gw_client *c)
 	c->tries = 0;
 	c->last = leat_now();
 	gw_client_log_up(c);
-	/* Bytes that came while it connected. */
+	/* Carry the bytes that arrived while the other side connected. */
 	gw_pump_rx(c);
 	gw_pump_tx(c);
 	gw_client_update(c);

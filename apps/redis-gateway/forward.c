@@ -99,7 +99,7 @@ gw_forward_connect(struct gw_client *c)
 
 /* ---- the clients ---- */
 
-/* May this address connect? With --allow, not one that is no IP address. */
+/* Tell whether this address may connect. With --allow only IP addresses may. */
 static bool
 allowed(const struct gw *gw, const char *addr)
 {

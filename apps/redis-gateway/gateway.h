@@ -110,9 +110,9 @@ struct gw_stats {
 	uint64_t refused_allow, refused_clients; /* not let in: --allow; too many clients */
 	uint64_t refused_backend;		 /* let in, but `to` could not be reached */
 	uint64_t retries;			 /* further attempts to reach `to` */
-	uint64_t lingered;			 /* clients closed half-closed and silent */
+	uint64_t lingered;			 /* clients closed by linger_us */
 	uint64_t request_bytes, reply_bytes;
-	uint64_t dropped_bytes; /* bytes whose receiver took no more */
+	uint64_t dropped_bytes; /* bytes dropped, since their receiver took no more */
 	uint64_t stalls;	/* times that a receiver had no room */
 	/*
 	 * Latencies, from the first byte of a request to the first of its reply: all since the

@@ -5,8 +5,8 @@
  *
  * The server behind the leg sees only connections from this machine: its protected mode and its
  * rules for addresses do not protect it any more. So a leg that other machines can reach needs a
- * list of the addresses that may connect (--allow), or a server that asks for a password. The
- * gateway sends PING to find out whether the server does; it knows no other command.
+ * list of the addresses that may connect (--allow), or a server that asks for a password. To find
+ * out whether the server does, the gateway sends PING, the only command that it ever sends.
  */
 
 #include <errno.h>

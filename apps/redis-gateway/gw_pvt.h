@@ -149,7 +149,7 @@ void gw_client_end(struct gw_client *c);
 /* Note why the client ends, unless a reason is noted; error: an errno, or 0. */
 void gw_client_why(struct gw_client *c, const char *why, int error);
 void gw_client_log_up(const struct gw_client *c);
-/* Is nothing on the way, as far as the gateway can see? */
+/* Tell whether, as far as the gateway can see, no bytes are under way and no reply is due. */
 bool gw_client_quiet(const struct gw_client *c, uint64_t now);
 int gw_client_sock_add(struct gw_client *c, uint32_t events);
 /* Connect again after a pause. @return false: the client has waited for backend_us */

@@ -209,7 +209,7 @@ parse_client_bytes(struct rg_options *o, const char *val)
 
 	if (parse_size("--client-bytes", val, LEAT_STREAM_RX_MIN, LEAT_STREAM_RX_MAX, &v) < 0)
 		return -EINVAL;
-	/* A stream splits it into two windows of equal size. */
+	/* A stream splits these bytes into two windows of equal size. */
 	if (v % 4096 != 0)
 		return opt_bad(rg_msg, "--client-bytes", val, "a multiple of 4K");
 	o->all.client_bytes = (uint32_t)v;
