@@ -29,8 +29,8 @@ struct rb_bench {
 	const char *bind; /* host at which the nodes listen */
 	char host[LEAT_ADDR_MAX];
 	struct leat_reactor_conf reactor;
-	bool failed; /* the run did not come to its end */
-	int verdict; /* exit code of a run that came to its end, by its counters */
+	bool failed; /* the run ended early */
+	int verdict; /* exit code of a complete run, which its counters decide */
 
 	/* the run */
 	struct rb_plan plan;
@@ -81,9 +81,9 @@ int rb_lead_run(struct rb_bench *b);
 int rb_lead_close(struct rb_bench *b);
 /* Create this process's result from the counters so far. Task. @return as rb_lead_run() */
 int rb_lead_gather(struct rb_bench *b);
-/* After the reactors have ended: create the result of a run that was interrupted. */
+/* Create the result of a run that was interrupted, after the reactors have ended. */
 void rb_lead_gather_late(struct rb_bench *b);
-/* After the reactors have ended: free nodes, link and world. @return 0; -EBUSY after a message */
+/* Free nodes, link and world, after the reactors have ended. @return 0; -EBUSY after a message */
 int rb_lead_free(struct rb_bench *b);
 
 /* ---- card.c ---- */
@@ -114,14 +114,14 @@ void rb_host_of(const char *addr, char *host, size_t len);
 /* ---- self.c, connect.c, listen.c, ranks.c: the leading task of each role ---- */
 
 int rb_self(struct rb_bench *b);
-/* As rb_self(), if b->plan and b->world are there already. */
+/* Like rb_self(), but b->plan and b->world are already set. */
 int rb_self_run(struct rb_bench *b);
 int rb_connect(struct rb_bench *b);
 int rb_listen(struct rb_bench *b);
 int rb_ranks(struct rb_bench *b);
-/* Before rb_ranks(), on the main thread: find the ranks. @return 0, or negative with b->why */
+/* Find the ranks, on the main thread, before rb_ranks(). @return 0, or negative with b->why */
 int rb_ranks_meet(struct rb_bench *b);
-/* After rb_ranks(), on the main thread: close the rendezvous. */
+/* Close the rendezvous, on the main thread, after rb_ranks(). */
 void rb_ranks_part(struct rb_bench *b);
 
 /* ---- progress.c ---- */

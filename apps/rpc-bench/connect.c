@@ -8,12 +8,12 @@
 
 #include "lead.h"
 
-/* Pause between two attempts, when no listener is there or it has another client. */
+/* Pause between two attempts, when there is no listener, or the listener has another client. */
 #define AGAIN_US 50000
 #define SAY_US (2 * RB_US)
 /*
- * First word of lib/rpc's text when the peer refuses a session. Any other text: connecting has
- * failed.
+ * First word of lib/rpc's text when the peer refuses a session. Any other text means that
+ * connecting has failed.
  */
 #define REFUSED "refused"
 

@@ -12,8 +12,9 @@
  *     key   hash of id, the called node, the kind of the call and the request's length
  *     key'  hash of key and the response's length
  *
- * So the receiver detects a message of another call, another peer or an earlier time, and a message
- * with a part of another one. In a request shorter than 8 bytes the id is cut to its length.
+ * So the receiver detects a message that belongs to another call, another peer or an earlier time,
+ * and a message that contains a part of another message. In a request shorter than 8 bytes the id
+ * is cut to the request's length.
  */
 
 #include <endian.h>
@@ -60,7 +61,7 @@ rb_id_seq(uint64_t id)
 	return id & ((UINT64_C(1) << RB_ID_SEQ_BITS) - 1);
 }
 
-/* The seed of requests of a kind from one node to another; computed once for each. */
+/* Return the seed of all requests of a kind from one node to another. */
 static inline uint64_t
 rb_content_seed(uint64_t seed, uint32_t caller, uint32_t called, uint8_t kind)
 {
@@ -79,7 +80,7 @@ rb_response_key(uint64_t key, uint32_t len)
 	return (key ^ key >> 29) * UINT64_C(0xd6e8feb86659fd93) + len;
 }
 
-/* The id as a request of that length holds it. */
+/* Cut an id to the part that a request of len bytes has room for. */
 static inline uint64_t
 rb_id_cut(uint64_t id, uint32_t len)
 {
@@ -102,7 +103,7 @@ rb_id_get(const void *buf, uint32_t len)
 	return le64toh(id);
 }
 
-/* A pair of words: every processor has vectors of 16 bytes. */
+/* A pair of words. leat's processors all have vectors of 16 bytes. */
 typedef uint64_t rb_words __attribute__((vector_size(16)));
 
 static inline rb_words

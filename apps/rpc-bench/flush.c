@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The end of one-way calls: the caller asks its peer how many of them the peer has handled. The
- * question travels behind the calls, so the peer has usually handled them when it answers.
+ * The end of one-way calls: each caller asks the peer how many of its calls the peer has handled.
+ * The question travels behind the calls, so the peer has usually handled all when it answers.
  */
 
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "../common/cursor.h"
 #include "bench.h"
 
-/* Ask again: where messages can overtake each other, one-way calls may still be on the way. */
+/* Interval and largest number of questions: a question may overtake one-way calls. */
 #define AGAIN_US 1000
 #define AGAIN_MAX 1000u
 

@@ -222,7 +222,7 @@ rb_lead_gather_late(struct rb_bench *b)
 	(void)result_create(b);
 }
 
-/* From here on the nodes may be freed: keep their number of calls. */
+/* Leave the run. The nodes may be freed from here on, so keep their number of calls. */
 static void
 leave(struct rb_bench *b)
 {

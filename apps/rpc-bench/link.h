@@ -36,7 +36,7 @@ struct rb_link_peer {
 	struct leat_rpc_incoming *hello_call, *nodes_call, *meet_call[RB_MEETS];
 	bool greeted; /* the process has sent HELLO */
 	struct rb_hello hello;
-	bool met[RB_MEETS]; /* meetings to which the process has come */
+	bool met[RB_MEETS]; /* meetings that the process has reached */
 	uint64_t live;	    /* calls done by the process, by its last PING */
 	struct leat_task_ref watcher;
 };
@@ -68,7 +68,7 @@ int rb_link_start(struct rb_link *l);
 /* Begin to connect to a rank. @return its link, which is not up yet; NULL with b->why */
 struct rb_link_peer *rb_link_connect(struct rb_link *l, uint16_t rank, const char *addr,
 				     uint64_t timeout_us);
-/* End the session now. */
+/* End the session with a process now. */
 void rb_link_drop(struct rb_link_peer *p, int status, const char *why);
 /* Free the place of a process that has ended and is not watched. */
 void rb_link_forget(struct rb_link_peer *p);
@@ -90,11 +90,11 @@ int rb_link_serve(struct rb_link *l);
 void rb_link_welcome(struct rb_link_peer *p);
 /* Answer the HELLO and NODES of a process with a negative errno and a text. */
 void rb_link_refuse(struct rb_link_peer *p, int status, const char *text);
-/* The nodes of this process are open: answer all NODES, also later ones. */
+/* Answer all NODES calls, also later ones: the nodes of this process are open. */
 void rb_link_nodes_answer(struct rb_link *l);
-/* End a meeting: answer all processes that have come, and from now on each that comes later. */
+/* End a meeting: answer the processes that wait for its end, and later each further one. */
 void rb_link_meet_end(struct rb_link *l, enum rb_meet meet);
-/* Answer all open calls of a process with -ESHUTDOWN: its session ends. */
+/* Answer all open calls of a process whose session ends, with -ESHUTDOWN. */
 void rb_link_calls_reject(struct rb_link_peer *p);
 
 /* ---- link_ask.c ---- */
@@ -107,15 +107,16 @@ int rb_link_hello(struct rb_link_peer *p);
 /* Ask where the nodes of a process are. @return as rb_link_hello() */
 int rb_link_nodes(struct rb_link_peer *p);
 /*
- * Attend a meeting that p leads, and wait for its end. result: for RB_MEET_END, else NULL. Write
- * RB_LOST_LEN bytes to lost: the ranks that p has lost. @return 0, or negative
+ * Tell p, which leads a meeting, that this process has reached it, and wait for the meeting's end.
+ * result: for RB_MEET_END, else NULL. Write RB_LOST_LEN bytes to lost: the ranks that p has lost.
+ * @return 0, or negative
  */
 int rb_link_meet(struct rb_link_peer *p, enum rb_meet meet, const struct rb_result *result,
 		 uint8_t *lost);
 /* Start a task that sends PING every second, and drops the link if the peer does not answer. */
 int rb_link_watch(struct rb_link_peer *p);
 void rb_link_unwatch(struct rb_link_peer *p);
-/* Send BYE to all: this process leaves before the end, and why. */
+/* Send BYE to all processes: this process leaves before the end; why says the reason. */
 void rb_link_bye(struct rb_link *l, const char *why);
 
 #endif /* RB_LINK_H */

@@ -105,7 +105,7 @@ rb_link_meet(struct rb_link_peer *p, enum rb_meet meet, const struct rb_result *
 		ret = len < 0 ? len
 			      : leat_rpc_call(p->session, RB_WIRE_MEET, buf, 1 + (uint32_t)len,
 					      lost, RB_LOST_LEN, LEAT_RPC_NO_DEADLINE);
-		/* -EBUSY: the leader has no room, many processes come with results at once. */
+		/* -EBUSY: the leader has no room, since many processes send results at once. */
 	} while (ret == -EBUSY && leat_task_sleep(BUSY_US) == 0 && p->session != NULL);
 	free(buf);
 	if (ret < 0)

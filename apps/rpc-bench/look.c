@@ -12,9 +12,9 @@
 
 #include "lead.h"
 
-/* Ended sessions that are reported at most, where the process of the session has not ended. */
+/* Most sessions reported that have ended while their process has not. */
 #define REPORT_MAX 8u
-/* How long after the end of a session the end of its process may become known. */
+/* Longest time from the end of a session until the end of its process is known. */
 #define LOSS_US (3 * RB_US / 2)
 
 /* ---- news ---- */
@@ -24,7 +24,10 @@ news_arrive(void *arg)
 {
 	struct rb_bench *b = arg;
 
-	/* acquire: pairs with the exchange in rb_news(). A change after this one calls again. */
+	/*
+	 * acquire: pairs with the exchange in rb_news(). News that come after this exchange queue
+	 * another call.
+	 */
 	(void)__atomic_exchange_n(&b->nb_news, 0, __ATOMIC_ACQUIRE);
 	leat_task_event_set(&b->news);
 }
@@ -34,7 +37,7 @@ rb_news(struct rb_bench *b)
 {
 	struct leat_reactor *r = leat_app_reactor(0);
 
-	/* release: what the caller has changed, for the leading task to read */
+	/* release: the leading task sees what the caller has changed */
 	if (__atomic_exchange_n(&b->nb_news, 1, __ATOMIC_ACQ_REL) != 0)
 		return;
 	/*
@@ -134,7 +137,7 @@ look_at_links(struct rb_bench *b)
 		if (p->link == NULL || (!p->ended && !p->left) || p->rank == RB_NO_RANK ||
 		    b->world.ranks[p->rank].lost)
 			continue;
-		/* It got the answer of the last meeting earlier, and has closed in order. */
+		/* This process got the last meeting's answer earlier, and has closed in order. */
 		if (b->phase == RB_GATHERING && p->status == 0 && !p->left)
 			continue;
 		rb_rank_lost(b, p->rank, p->why);

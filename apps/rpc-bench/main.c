@@ -68,7 +68,7 @@ parse(int argc, char **argv, void *arg)
 		ret = leat_driver_load(end, b->argv);
 		return listed(ret < 0 ? ret : list_drivers(b->o.json));
 	}
-	/* Until the measurement begins, see idle_choose(). */
+	/* Sleep until the measurement begins; see idle_choose(). */
 	b->reactor.idle.policy = LEAT_IDLE_SLEEP;
 	return 0;
 }
@@ -119,7 +119,7 @@ choose_type(struct rb_bench *b)
 	return -EOPNOTSUPP;
 }
 
-/* End the program: without a run end() is not called. */
+/* End a program without a run, for which end() is not called. */
 static int
 ranks_failed(struct rb_bench *b)
 {
@@ -171,7 +171,7 @@ start(void *arg)
 	struct rb_bench *b = arg;
 	int ret;
 
-	/* The first lcore's task calls functions on the other lcores. */
+	/* Only the first lcore has the leading task, which calls functions on the other lcores. */
 	if (leat_app_index() != 0)
 		return 0;
 	ret = roles[b->o.role](b);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Meetings: points of a run that all processes reach before any of them goes on. One process leads.
- * The others call the leader, which answers when all ranks that are not lost have come. When the
- * leader is lost, the next rank leads, and all processes come again, to the new leader.
+ * Meetings: points of a run that all processes must reach before any of them goes on. One process
+ * leads. The others call the leader, which answers when all ranks that are not lost have called.
+ * When the leader is lost, the next rank leads, and all processes call the new leader.
  */
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 #include "lead.h"
 
-/* How long after a failed call to a process the end of that process may become known. */
+/* Longest time from a failed call to a process until the end of that process is known. */
 #define LOSS_US (3 * RB_US)
 
 struct coming {
@@ -76,7 +76,7 @@ meet_name(enum rb_meet m)
 	return names[m];
 }
 
-/* Name the rank that did not come in time. @return -ETIMEDOUT, with b->why */
+/* Name the rank that did not reach the meeting in time. @return -ETIMEDOUT, with b->why */
 static int
 late(struct rb_bench *b, enum rb_meet m)
 {
@@ -107,8 +107,8 @@ meet_lead(struct rb_bench *b, enum rb_meet m, uint64_t until)
 }
 
 /*
- * Mark the ranks that the leader has lost as lost here, too. Else this process would count calls to
- * them as failed, and the leader as cut.
+ * Mark the ranks that the leader has lost as lost here, too. Otherwise this process would count
+ * calls to them as failed, and the leader would count such calls as cut.
  */
 static void
 lose_too(struct rb_bench *b, const struct coming *c)
@@ -123,7 +123,7 @@ lose_too(struct rb_bench *b, const struct coming *c)
 	}
 }
 
-/* Come to a meeting of a leader. @return as rb_meet(); 1: the leader is lost, ask the next one */
+/* Meet under another process as leader. @return as rb_meet(); 1: it is lost, ask the next one */
 static int
 meet_follow(struct rb_bench *b, struct rb_link_peer *leader, enum rb_meet m,
 	    const struct rb_result *result, uint64_t until)

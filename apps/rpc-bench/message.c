@@ -12,7 +12,7 @@ wrong(struct rb_node *n, const struct rb_wrong *w)
 		n->tally.first = *w;
 }
 
-/* Count a message. Is it the one to spoil (--corrupt)? */
+/* Count a message. Tell whether it is the one to spoil (--corrupt). */
 static bool
 spoils(struct rb_node *n)
 {
@@ -22,12 +22,12 @@ spoils(struct rb_node *n)
 static void
 spoil(void *buf, uint32_t len)
 {
-	/* In a message of up to 8 bytes the last one: of a whole id that is part of its node. */
+	/* Spoil the middle byte, or in a message of up to 8 bytes, which is an id, the last one. */
 	if (len > 0)
 		((uint8_t *)buf)[len > RB_ID_LEN ? len / 2 : len - 1] ^= 0xff;
 }
 
-/* The number of bytes to write and verify: all; with --no-check only the id. */
+/* Return the number of bytes to write and verify: all; with --no-check only the id. */
 static uint32_t
 covered(const struct rb_node *n, uint32_t len)
 {
@@ -148,7 +148,7 @@ rb_answered_handle(struct leat_rpc_incoming *call, void *node)
 	call->resp_len = rb_response_fill(n, (enum rb_kind)call->type, call->resp, call->room, key);
 	if (likely(call->resp_len <= call->room))
 		return 0;
-	/* The plan's largest response fits, so the caller has another plan. */
+	/* There is room for the plan's largest response: the caller must have another plan. */
 	call->resp_len = 0;
 	return -EMSGSIZE;
 }

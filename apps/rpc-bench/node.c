@@ -141,7 +141,7 @@ ep_create(struct rb_node *n, uint32_t *credits)
 		conf.ops |= ONE_SIDED;
 	if (leat_dev_info_for(b->dev, conf.ops, &info) < 0)
 		return rb_node_fail(n, EINVAL, "%s", leat_err_msg());
-	/* One more, so that a stranger can be refused with a reason. */
+	/* Keep one more peer, so that a stranger can be refused with a reason. */
 	if (n->nb_peers >= info.max_peers)
 		return rb_node_fail(n, ENOSPC,
 				    "%u sessions of an lcore, and %s has %u peers, of which one is "
@@ -194,7 +194,7 @@ rpc_create(struct rb_node *n, uint32_t credits)
 		.max_msg = max_msg,
 		.large = RTE_MIN(LARGE_MAX, RTE_MAX(LARGE_MIN, LARGE_MEMORY / max_msg)),
 		.tickets = rb_bulk_tickets(n->plan),
-		/* Long, so that a busy machine is not taken for a dead peer. */
+		/* A long time, so that a peer on a busy machine is not taken for dead. */
 		.silence_us = (uint32_t)RTE_MIN(RTE_MAX(n->bench->o.timeout_us, SILENCE_MIN_US),
 						(uint64_t)UINT32_MAX),
 	};
@@ -305,7 +305,7 @@ rb_node_free(struct rb_node *n)
 	rb_tune_free(n);
 	rb_workers_deregister(n);
 	rb_bulk_close(n);
-	/* Leave the rest as it is while the endpoint is in use. */
+	/* While the endpoint is in use, free nothing else. */
 	if (n->ep != NULL && rb_shut(n->ep, n->rpc) < 0) {
 		rb_msg("lcore %u: %s", n->lcore, leat_err_msg());
 		return -EBUSY;

@@ -12,8 +12,9 @@
  *        |                                                                                    v
  *        `------ rb_node_close() ------------------------------ DONE <-- last task ends -- RUNNING
  *
- * Each of these runs on the lcore's own thread. The first lcore's leading task calls them, and
- * reads `state`; the node wakes that task when `state` changes, or a session comes up or ends.
+ * Each of these functions runs on the lcore's own thread. The first lcore's leading task has them
+ * called there, and reads `state`. The node wakes that task when `state` changes, or a session
+ * comes up or ends.
  */
 
 #include <leat_rpc.h>
@@ -60,8 +61,8 @@ struct rb_peer {
 	int status;
 	char text[LEAT_EVENT_TEXT]; /* why the session ended */
 	/*
-	 * Only the leading task uses it. Cycles: when it saw that the session had ended, 0: not
-	 * yet; UINT64_MAX: it has dealt with the end.
+	 * Used by the leading task only: when it saw that the session had ended, cycles. 0: not
+	 * yet; UINT64_MAX: the task has dealt with the end.
 	 */
 	uint64_t seen;
 };
@@ -166,7 +167,7 @@ void rb_node_state_set(struct rb_node *n, enum rb_node_state state);
 static inline enum rb_node_state
 rb_node_state(const struct rb_node *n)
 {
-	/* acquire: what the node wrote before it set this state */
+	/* acquire: the caller sees what the node wrote before it set this state */
 	return (enum rb_node_state)__atomic_load_n(&n->state, __ATOMIC_ACQUIRE);
 }
 
@@ -187,7 +188,7 @@ void rb_node_drop(struct rb_node *n, uint16_t rank);
 static inline enum rb_peer_state
 rb_peer_state(const struct rb_peer *p)
 {
-	/* acquire: status and text, once the state is ENDED */
+	/* acquire: the caller sees status and text once the state is ENDED */
 	return (enum rb_peer_state)__atomic_load_n(&p->state, __ATOMIC_ACQUIRE);
 }
 
@@ -195,13 +196,13 @@ rb_peer_state(const struct rb_peer *p)
 
 /* Start the tasks. @return 0, or negative with n->why */
 int rb_node_start(void *node);
-/* Bytes of the requests and responses of an lcore. */
+/* Return the bytes of memory for the requests and responses of an lcore. */
 uint64_t rb_work_memory(const struct rb_plan *p);
 /* Begin no more batches; wake the tasks that wait. */
 void rb_node_over(struct rb_node *n);
-/* Before the endpoint is destroyed. */
+/* Deregister the workers' memory, before the endpoint is destroyed. */
 void rb_workers_deregister(struct rb_node *n);
-/* After the endpoint was destroyed. */
+/* Free the workers, after the endpoint was destroyed. */
 void rb_workers_free(struct rb_node *n);
 /* Complete the node's tally; on its thread, or on another one after the reactor has ended. */
 void rb_node_gather(struct rb_node *n);
@@ -209,7 +210,7 @@ void rb_node_gather(struct rb_node *n);
 /* Open loop: let batches become due from now on. @return 0, or negative with n->why */
 int rb_pace_start(struct rb_node *n);
 void rb_pace_stop(struct rb_node *n);
-/* The time at which batch i is due, cycles. */
+/* Return the time at which batch i is due, cycles. */
 static inline uint64_t
 rb_pace_due(const struct rb_node *n, uint64_t i)
 {
@@ -222,15 +223,15 @@ rb_pace_due(const struct rb_node *n, uint64_t i)
 
 /* ---- op_bulk.c ---- */
 
-/* The number of requests that may be deferred at a time. */
+/* Return the number of requests that may be deferred at a time. */
 uint32_t rb_bulk_tickets(const struct rb_plan *p);
 /* With --bulk: register memory for remote access. @return 0, or negative with n->why */
 int rb_bulk_register(struct rb_node *n, void *mem, uint64_t len, struct leat_mr **mr);
 /* Create the buffers, after the endpoint was created. @return 0, or negative with n->why */
 int rb_bulk_open(struct rb_node *n);
-/* Before the endpoint is destroyed. */
+/* Deregister the buffers, before the endpoint is destroyed. */
 void rb_bulk_close(struct rb_node *n);
-/* After the endpoint was destroyed. */
+/* Free the buffers, after the endpoint was destroyed. */
 void rb_bulk_free(struct rb_node *n);
 
 /* ---- tune.c ---- */

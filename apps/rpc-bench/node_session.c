@@ -234,7 +234,7 @@ rb_node_event(void *arg, struct leat_rpc *rpc, const struct leat_rpc_event *ev)
 		peer_ended(p, ev->status, ev->text);
 		break;
 	case LEAT_RPC_CLOSED:
-		/* Closed by this side, unless ENDED came before. */
+		/* This side has closed the session, unless ENDED has come before. */
 		if (p->session == ev->session)
 			peer_ended(p, ev->status, ev->text);
 		break;

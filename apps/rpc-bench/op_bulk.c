@@ -125,7 +125,7 @@ transfer(struct rb_node *n, struct leat_rpc_incoming *call, uint8_t *buf)
 	uint64_t key;
 	int ret;
 
-	/* The plan's largest message fits, so the caller has another plan. */
+	/* There is room for the plan's largest message: the caller must have another plan. */
 	if (len > n->plan->req[RB_BULK].max || room > n->plan->resp[RB_BULK].max)
 		return -EMSGSIZE;
 	ret = leat_rpc_pull(call, 0, 0, buf, len, n->bulk.mr);

@@ -29,7 +29,7 @@ pace(void *arg, uint64_t now)
 	struct rb_node *n = arg;
 	int made = 0;
 
-	/* The turn's timestamp is that of its begin. */
+	/* Read the clock: the turn's timestamp was taken when the turn began. */
 	(void)now;
 	now = leat_now();
 	while (n->nb_due < n->nb_batches && rb_pace_due(n, n->nb_due) <= now) {
@@ -68,7 +68,7 @@ rb_pace_start(struct rb_node *n)
 	/* The lcores' batches are due one after another, not all at once. */
 	n->schedule = leat_now() +
 		      (uint64_t)(n->interval * ((double)(n->id % callers) / (double)callers));
-	/* Give up after the schedule and as long again, at least a second. */
+	/* Give up when the schedule has ended and its length, or a second, has passed once more. */
 	span = (uint64_t)RTE_MIN((double)n->nb_batches * n->interval, (double)(UINT64_MAX >> 2));
 	n->give_up = n->schedule + span + RTE_MAX(leat_hz(), span);
 	n->pacer = leat_reactor_poller_add(n->reactor, "pace", pace, n, 0);

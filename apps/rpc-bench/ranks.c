@@ -2,8 +2,8 @@
 
 /*
  * --launched, --ranks-dir, --ranks-list: n processes, started together. Each process has a link
- * with each other process; of two the one with the larger rank connects. The rendezvous exchanges
- * the addresses of the links; everything else travels over the links:
+ * with each other process, to which the process with the larger rank connects. The rendezvous
+ * exchanges the addresses of the links; everything else travels over the links:
  *
  *     main thread   rendezvous -- link listens -- put, fence, get
  *     task          connect to lower ranks -- HELLO -- wait for the HELLO of higher ranks --
@@ -199,7 +199,7 @@ is_up(struct rb_bench *b, const void *peer)
 	return p->up || p->ended;
 }
 
-/* How long to wait for the other ranks: with a list they may be started at any time. */
+/* Return how long to wait for the other ranks; with a list these may be started at any time. */
 static uint64_t
 patience(const struct rb_bench *b)
 {

@@ -16,7 +16,7 @@
  *                 callers; wire.c their bytes
  *     lead.c      the first lcore's task, which leads a run through its phases; look.c reacts to
  *                 events of nodes and processes
- *     meet.c      barriers: points that all processes reach before any goes on
+ *     meet.c      meetings: points that all processes reach before any goes on
  *     listen.c    --listen; connect.c --connect; self.c --self; ranks.c n processes
  *     host.c      the host at which other processes reach this one
  *     drive.c     one turn of a context that has no poller
@@ -67,10 +67,10 @@
 #define RB_SIZE_MAX (UINT32_C(16) << 20)
 #define RB_SIZES_MAX 16
 #define RB_TEXT 256
-/* Default of lib/rpc. */
+/* Default packet size of lib/rpc, bytes. */
 #define RB_PACKET_DEFAULT 4096
 #define RB_COUNT_MAX (UINT64_C(1) << 44)
-/* Bytes of an lcore's requests and responses at most; the same for its receives. */
+/* Most bytes of an lcore's requests and responses, and most bytes of its receives. */
 #define RB_MEMORY_MAX (UINT64_C(1) << 30)
 
 /* Exit codes; a signal gives 128 and its number. */
@@ -103,7 +103,7 @@ struct rb_plan {
 	uint64_t duration_us; /* 0: calls ends the run */
 	uint64_t warmup;      /* calls of each calling lcore before the measurement */
 	uint64_t rate_mhz;    /* open loop: calls per 1000 s, all lcores; 0: closed loop */
-	uint64_t deadline_us; /* per call; 0: lib/rpc's, a call that reaches it has failed */
+	uint64_t deadline_us; /* per call; 0: lib/rpc's default, at which a call has failed */
 	uint64_t seed;
 	uint64_t corrupt; /* number of the message to spoil on each lcore, from 1; 0: none */
 	bool check;

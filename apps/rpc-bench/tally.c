@@ -106,7 +106,7 @@ rb_wrong_print(const struct rb_wrong *w, char *text, size_t len)
 		 at, w->expected, w->got);
 }
 
-/* Store the negative counters: rb_tally_end() adds the later ones, which gives the differences. */
+/* Store each counter negated: rb_tally_end() adds its later value, which gives the difference. */
 void
 rb_tally_begin(struct rb_tally *t, const struct leat_rpc_stats *st)
 {

@@ -58,15 +58,15 @@ struct rb_tally {
 /* Add t to sum. elapsed_ns, delayed_max_ns and others become the largest, first stays the first. */
 void rb_tally_add(struct rb_tally *sum, const struct rb_tally *t);
 uint64_t rb_tally_calls(const struct rb_tally *t);
-/* Millions of calls per second; of a sum: all calls divided by the longest time. */
+/* Return millions of calls per second; of a sum: all calls divided by the longest time. */
 double rb_tally_rate(const struct rb_tally *t);
-/* Items per packet: requests, responses and pieces. */
+/* Return the mean number of items (requests, responses, pieces) per packet. */
 double rb_tally_coalesced(const struct rb_tally *t);
 /* Count a failed call by its status, which is negative. */
 void rb_tally_status(struct rb_tally *t, int status);
 /* Describe a wrong message in words, its nodes as rank.lcore. */
 void rb_wrong_print(const struct rb_wrong *w, char *text, size_t len);
-/* Did no call fail, except those whose session ended, and was no message lost or wrong? */
+/* Tell whether no message was lost or wrong, and no call failed but those whose session ended. */
 bool rb_tally_good(const struct rb_tally *t);
 
 /* Note the counters of a context at the start and at the end of the measurement. */

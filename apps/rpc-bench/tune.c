@@ -2,7 +2,7 @@
 
 /*
  * Settings and measurements of a calling lcore: rpc_bench.toml. Each task looks for changed
- * settings after a batch; a poller looks, too, for the time when no batch completes.
+ * settings after a batch; a poller looks as well, for times in which no batch completes.
  */
 
 #include <leat_error.h>
@@ -25,7 +25,7 @@ apply(void *arg, void *wanted, uint64_t changed)
 		return leat_err(EOPNOTSUPP, "an open loop (--rate) has its batches planned");
 	want->batch = RTE_MIN(want->batch, n->plan->batch);
 	want->window = RTE_MAX(want->window, want->batch);
-	/* Tasks that wait for room in the window check it again. */
+	/* Wake the tasks that wait for room in the window: they check it again. */
 	leat_task_event_set(&n->room);
 	return 0;
 }

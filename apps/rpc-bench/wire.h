@@ -62,7 +62,7 @@ struct rb_nodes {
 #define RB_HELLO_MAX 2048u
 #define RB_WELCOME_MAX 1024u
 #define RB_NODES_MAX 512u
-/* Length of the largest result, and of a MEET with it. */
+/* Length of the largest result, bytes, and of a MEET that carries it. */
 #define RB_RESULT_MAX                                                                              \
 	(RB_LCORES_MAX * (64u * 8 + RB_ERRNOS * 10u) + RB_KINDS * (uint32_t)LEAT_HISTOGRAM_PACK_MAX)
 #define RB_MEET_MAX (RB_RESULT_MAX + 64u)
@@ -79,7 +79,7 @@ int rb_nodes_get(const void *buf, size_t len, struct rb_nodes *n);
 int rb_result_put(const struct rb_result *r, void *buf, size_t len);
 /* @return NULL: -EPROTO, or no memory */
 struct rb_result *rb_result_get(const void *buf, size_t len);
-/* Encode only the plan, to compare it with another one. */
+/* Encode a plan alone, to compare it with another plan. */
 int rb_plan_put(const struct rb_plan *p, void *buf, size_t len);
 
 #endif /* RB_WIRE_H */

@@ -26,7 +26,7 @@
 #include "content.h"
 #include "op.h"
 
-/* Pause before a refused request is posted again, if the peer has not named one. */
+/* Pause before a refused request is posted again, us, if the peer has not named a pause. */
 #define BUSY_US 100u
 /* Batches that a task completes without sleeping before it yields to other tasks. */
 #define UNWAITED_MAX 8u
@@ -114,7 +114,7 @@ kind_choose(const struct rb_plan *p, uint64_t random)
 	return (enum rb_kind)k;
 }
 
-/* Wait until the window has room for a batch; it has if no call is under way. */
+/* Wait until the window has room for a batch, as it always has if no call is under way. */
 static bool
 room_wait(struct rb_node *n)
 {
@@ -334,7 +334,7 @@ run_batch(struct rb_worker *w, struct batch *bt)
 		measure_begin(n, bt->begin);
 	post(w, bt->n);
 	/*
-	 * The task has slept if the batch had responses. If it may not have slept, it yields now
+	 * The task has slept if the batch had responses. A task that may not have slept yields now
 	 * and then, so that other tasks run.
 	 */
 	if ((count(w, bt, leat_now()) < bt->n || rb_ops[bt->kind]->oneway) &&

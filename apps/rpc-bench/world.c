@@ -68,7 +68,7 @@ rb_world_share(const struct rb_world *w, uint16_t lcore, uint64_t total)
 		return 0;
 	for (i = 0; i < w->rank; i++)
 		before += w->ranks[i].calls ? w->ranks[i].card.nb_lcores : 0;
-	/* callers includes this lcore. */
+	/* The number callers includes this lcore. */
 	return callers == 0 ? 0 : total / callers + (before < total % callers);
 }
 
@@ -79,7 +79,7 @@ lcores_share(const struct rb_card *a, uint16_t i, const struct rb_card *b, uint1
 		return false;
 	if (a->lcore[i].nb_cpus == 1 && b->lcore[k].nb_cpus == 1)
 		return a->lcore[i].cpu == b->lcore[k].cpu;
-	return true; /* at least one thread floats: its CPU is not known */
+	return true; /* at least one thread is not pinned: its CPU is not known */
 }
 
 bool

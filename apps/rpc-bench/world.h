@@ -77,20 +77,20 @@ rb_world_self(const struct rb_world *w)
 	return &w->ranks[w->rank];
 }
 
-/* The number of sessions of each node of this process. */
+/* Return the number of sessions of each node of this process. */
 uint32_t rb_world_peers(const struct rb_world *w);
 /*
- * The share of a node of this process in `total`. The shares of all calling lcores differ by 1 at
- * most.
+ * Return the share of a node of this process in `total`. The shares of all calling lcores differ by
+ * 1 at most.
  */
 uint64_t rb_world_share(const struct rb_world *w, uint16_t lcore, uint64_t total);
-/* The number of calling lcores of the run. */
+/* Return the number of calling lcores of the run. */
 uint32_t rb_world_callers(const struct rb_world *w);
-/* May an lcore of this process share a CPU with another lcore of the run? */
+/* Tell whether an lcore of this process might share a CPU with another lcore of the run. */
 bool rb_world_crowded(const struct rb_world *w);
-/* The rank of the process that leads the meetings. */
+/* Return the rank of the process that leads the meetings. */
 uint16_t rb_world_leader(const struct rb_world *w);
-/* The number of ranks that are not lost, this one included. */
+/* Return the number of ranks that are not lost, this one included. */
 uint16_t rb_world_alive(const struct rb_world *w);
 
 /* Add up all results that have arrived. */
