@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Frames to stdout. A frame is consumed once stdout has taken it. If a write fails, or a signal
- * comes, the frames are given back for another reader, or the next leat-channel recv.
+ * Write frames to stdout. A frame is consumed once stdout has taken it. If a write fails, or a
+ * signal comes, the frames are given back for another reader, or the next leat-channel recv.
  */
 
 #include <string.h>
@@ -55,7 +55,7 @@ await_frame(struct receiver *r, uint64_t end)
 
 	do {
 		ns = ct_slice(end);
-		/* Other readers may take every frame that wakes this one: then time ends it. */
+		/* Other readers may take each frame first: then the time-out ends the wait. */
 		if (ns == 0)
 			return -ETIMEDOUT;
 		ret = leat_channel_wait(r->ch, ns);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Lines, blocks or arguments as frames.
+ * Send lines, blocks or arguments as frames.
  *
  *     stdin ---> buf ---> the channel
  *

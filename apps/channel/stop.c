@@ -77,8 +77,8 @@ ct_poll(int fd, short events, uint64_t ns)
 	int ret;
 
 	/*
-	 * The signals are blocked but in ppoll(): none can come between the check of `stopped` and
-	 * the wait.
+	 * The signals are blocked except inside ppoll(): none can come between the check of
+	 * `stopped` and the wait.
 	 */
 	if (sigprocmask(SIG_BLOCK, &asking_set, &before) != 0)
 		return -errno;

@@ -25,7 +25,10 @@ read_line(const char *path, char *buf, int len)
 	return ok;
 }
 
-/* The same for all processes under one kernel, so wherever a CPU number means the same CPU. */
+/*
+ * Return a number that all processes under one kernel have in common, and others do not: only under
+ * one kernel does a CPU number mean the same CPU.
+ */
 static uint64_t
 host_id(void)
 {

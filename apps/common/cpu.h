@@ -35,7 +35,7 @@ struct cpu_used {
 	uint64_t preempted; /* involuntary context switches of the thread */
 };
 
-/* Fill in for the calling thread. */
+/* Fill in w, or u, for the calling thread. */
 void cpu_where_get(struct cpu_where *w);
 void cpu_used_get(struct cpu_used *u);
 

@@ -39,7 +39,7 @@ page_count(const struct dr *d, uint64_t *n, uint64_t kb, const char *dir, const 
 	       *n <= (UINT64_C(1) << 40) / kb;
 }
 
-/* Mend by adding as many hugepages to those of a directory as DR_MEMORY needs. */
+/* Set the command that adds as many hugepages to a directory as DR_MEMORY needs. */
 static void
 mend_pages(struct dr_finding *f, const char *dir, uint64_t kb)
 {
@@ -152,7 +152,7 @@ numa_hugepages(struct dr *d)
 	for (i = 0; i < nb; i++) {
 		snprintf(dir, sizeof(dir), NODES "/%s/hugepages", nodes.name[i]);
 		bytes = node_free(d, dir, &least);
-		/* If no node has any, mem.hugepages reports it. */
+		/* If no node has free hugepages, the check mem.hugepages reports that. */
 		f = dr_found(d, bytes == 0 && all > 0 ? DR_WARNING : DR_OK, nodes.name[i],
 			     "%s free in hugepages", dr_bytes(a, sizeof(a), bytes));
 		dr_means(f, bytes == 0 ? "lcores of this node get memory of another one, or none"

@@ -44,7 +44,7 @@ driver_of(const struct dr *d, char *name, size_t len, const char *dir)
 	return false;
 }
 
-/* Is there an RDMA device other than EFA? Those need rdma_cm. */
+/* Is there an RDMA device other than EFA? Such devices need rdma_cm. */
 static bool
 has_other_than_efa(const struct dr *d)
 {

@@ -2,7 +2,7 @@
 
 /*
  * Files below the root. A path may be missing, empty, huge, binary, or a device or a pipe. So reads
- * are bounded, opening never blocks, and text that is not exactly a number is refused as one.
+ * are bounded, opening never blocks, and where a number is expected any other text is refused.
  */
 
 #include <ctype.h>

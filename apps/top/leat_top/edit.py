@@ -106,7 +106,7 @@ class Edit:
         return Change(self.object.key, self.object.path, values, lease)
 
     def done(self, outcome: Outcome) -> bool:
-        """Handle the outcome of its change. Return True to close the form."""
+        """Handle the outcome of the form's change. Return True to close the form."""
         self.waiting = False
         self.refused = clean(outcome.refused)
         return not self.refused

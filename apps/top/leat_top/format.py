@@ -162,7 +162,7 @@ def with_unit(value, unit: str | None, *, micro: str = "u", rate: bool = False) 
 
 
 def _rounded(shares: list[float], width: int) -> list[int]:
-    """Return the cells of each share, together at most width."""
+    """Return the number of cells for each share; together they are at most width."""
     ends, total, last = [], 0.0, 0
     for share in shares:
         total = min(total + max(share, 0.0), 1.0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Turn snapshots of processes into rates, percentiles and histories. Does no input itself.
+"""Turn snapshots of processes into rates, percentiles and histories. Reads no process itself.
 
     frame 1, frame 2, ...  --->  Model.update()  --->  Process, Object with .rates, .windows, .past
 

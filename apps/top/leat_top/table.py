@@ -12,7 +12,7 @@ from .grid import Grid, Rect
 # A drawn cell: text and role, or several parts for a bar.
 Cell = tuple[str, str] | Parts
 
-# Columns that are shown of a row with trouble; its message has the rest of the line.
+# Columns shown for a row with trouble; the message about the trouble fills the rest of the line.
 _NAMES = ("pid", "name", "program", "up")
 
 
