@@ -370,7 +370,7 @@ class Channel:
     def _with_room(
         self, raw: _abi.Raw, length: int, end: float | None, call: Callable[[], int]
     ) -> int:
-        """Call what sends. With Full.WAIT wait for room first, and repeat until end."""
+        """Send by call(). With Full.WAIT first wait for room, and repeat both until end."""
         if not self._options.waits:
             return call()
         length = min(length, _U32)
@@ -407,10 +407,10 @@ class Channel:
     def send_burst(self, frames: Iterable[Frame | tuple[Any, ...]]) -> Sent:
         """Send frames, each a Frame, (type, data) or (type, data, hash), in one step if they fit.
 
-        Return how many frames, from the first on, were sent or dropped: a Sent, which has both
-        numbers. It is less than the number of frames when there was no room for the next one, or
-        the next one is invalid. When that is the first one, raise as send() does. full_timeout is
-        for all frames together.
+        Return a Sent: how many frames, from the first on, were sent or dropped, and the number of
+        each. A frame for which there is no room, or which is invalid, ends the call: the frames
+        from this one on are not counted. If it is the first frame, raise as send() does.
+        full_timeout is for all frames together.
         """
         items = [Frame(*f) for f in frames]
         if not items:
@@ -485,7 +485,7 @@ class Channel:
         try:
             if self._frames is not pending and self._reservation is not pending:
                 raise ValueError(pending._what)
-            # As __exit__ at the end of a with block: no exception commits or consumes.
+            # As at the end of a with block: without an exception __exit__ commits or consumes.
             pending._exit(None if good else BaseException, None, None)
         finally:
             self._leave()
@@ -523,7 +523,7 @@ class Channel:
                 return self._checked(ret if ret != -errno.EAGAIN else -errno.ETIMEDOUT)
 
     def _recv(self, raw: _abi.Raw, timeout: float | None) -> tuple[Frame, int]:
-        """Return a frame and how many frames, with it, are held; 0: it is consumed already."""
+        """Return a frame, and the number of held frames with this one; 0: consumed already."""
         if self._kept is not None:
             return self._kept[0], 0
         array = (_abi.CFrame * 1)()

@@ -132,7 +132,7 @@ class _InHand:
     def _release(self) -> None:
         raise NotImplementedError
 
-    # How type checkers see the two, which are properties in fact.
+    # For type checkers: both are in fact properties.
     if TYPE_CHECKING:
 
         def __exit__(

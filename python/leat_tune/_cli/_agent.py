@@ -105,7 +105,7 @@ def _percentage(text: str) -> float:
 
 
 def _one(args: argparse.Namespace) -> Member:
-    """Return the process to tune; raise Unknown if it can't be told which."""
+    """Return the process to tune; raise Unknown if several processes could be meant."""
     members = common.members(args, rows=False)
     words = args.set or args.trial
     if len(members) > 1 and words and not args.pid:

@@ -116,9 +116,10 @@ def tunable(setting: Setting, value: Any) -> dict[str, Any]:
 
 
 def groups(those: list[tuple[Object, Setting]]) -> dict[str, Any]:
-    """Return tunable groups: each group of a description is one.
+    """Return tunable groups, by name.
 
-    The settings of an object that are in no group are another one.
+    Each group of an object's description becomes a tunable group, and the object's settings that
+    are in no group become another.
     """
     found: dict[str, Any] = {}
     for o, setting in those:

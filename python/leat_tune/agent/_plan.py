@@ -33,7 +33,7 @@ CANDIDATES = 2
 LOOKS = 2
 TRIALS_MIN = 40
 _ABLATION_ROUNDS = 6
-#: Latest trials of the start in a comparison whose median shows a jump.
+#: Number of the latest trials of the start in a comparison: their median shows a jump.
 _LATEST = 5
 _PROMISING = 0.1  # largest p of a comparison that is worth more pairs
 # A candidate that broke guards in more than one of this many trials is rejected.
@@ -223,7 +223,7 @@ class _Plan:
     def _ablate(self, outcome: Outcome) -> Trials:
         """Measure the loss when one change of the best settings is undone, for each change.
 
-        Rounds of trials of all variants, in turns forwards and backwards.
+        Each round tries all variants: in order in one round, in reverse order in the next.
         """
         best = outcome.best
         without: dict[str, Config] = {}

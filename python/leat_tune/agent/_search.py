@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Search for candidates that look better than the start, with few and noisy trials.
+"""Search for candidates that look better than the start (the program's own settings).
+
+Trials are few and noisy:
 
     spread      candidates that lie far apart, and the start    ---> race ---> best
-    each knob   one or two strides up and down, other names     ---> race ---> best
+    each knob   one or two strides up or down, or another name  ---> race ---> best
     onward      if two knobs moved: the same step once more     ---> race ---> best
     diagonals   if none moved: one knob up, another down        ---> race ---> best
     no move     halve the stride; at 1, spread anew while there is budget
@@ -190,7 +192,7 @@ class Search:
         """Return the candidate that looks best; of equal ones the first."""
         alive = list(dict.fromkeys(candidates))
         for rung in range(1, TRIALS + 1):
-            # If a jump made it forget scores meanwhile, all candidates get trials again.
+            # If a jump made the search forget all scores, all candidates get trials again.
             while wanted := [c for c in alive if len(self.trials.get(c, ())) < rung]:
                 if self.budget() <= 0:
                     break
@@ -241,7 +243,7 @@ class Search:
         return best
 
     def promising(self, nb: int) -> list[Config]:
-        """Return the best candidates for a comparison, by score minus the noise of its trials."""
+        """Return the nb best candidates for a comparison, by score minus noise of the trials."""
 
         def sure(config: Config) -> float:
             return self.estimate(config) - self.noise / math.sqrt(len(self.trials[config]))

@@ -206,7 +206,7 @@ class Space:
         return rng.sample(found, min(most, len(found)))
 
     def onward(self, old: Config, new: Config) -> Config | None:
-        """As far again as from old to new. None: it leads nowhere."""
+        """Return the candidate as far beyond new as new is from old. None: there is none."""
         places = []
         for knob, a, b in zip(self.knobs, old, new):
             if a < knob.ordered and b < knob.ordered:
