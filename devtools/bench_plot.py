@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A plot of benchmark results as SVG: for each, a dot for leat and one for its reference.
+"""Plot benchmark results as SVG: for each result, a dot for leat and a dot for its reference.
 
     name       leat o----o reference            ratio
                |         |         |         |
@@ -16,7 +16,7 @@ LEAT, REFERENCE, TEXT, GRID = "#2166ac", "#8c8c8c", "#1c212b", "#d8dde3"
 
 
 def time_text(ns):
-    """With its unit, three digits at most."""
+    """Return a time as text with its unit, in three digits."""
     for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
         if ns >= size:
             return f"{ns / size:.3g} {unit}"
@@ -24,7 +24,7 @@ def time_text(ns):
 
 
 def rows_of(results):
-    """[(name, leat, reference, ratio)], of those results that are times beside one; in ns."""
+    """Return [(name, leat, reference, ratio)] of results that are times with a reference; ns."""
     rows = []
     for result in results:
         size = UNITS.get(result.get("unit"))
@@ -44,7 +44,7 @@ def text(x, y, what, anchor="start", color=TEXT, size=13):
 
 
 def svg(results, title):
-    """The picture, or None if no result is a time beside a reference."""
+    """Return the picture, or None if no result is a time with a reference."""
     rows = rows_of(results)
     if not rows:
         return None
@@ -82,7 +82,7 @@ def svg(results, title):
 
 
 def write(path, everything):
-    """The results of one run of devtools/bench. Returns False if there is nothing to plot."""
+    """Plot the results of one run of devtools/bench. Return False if there is nothing to plot."""
     machine = everything["machine"]
     picture = svg(everything["results"],
                   f"Time of an op, {machine['cpu']}, {machine['date'][:10]}")

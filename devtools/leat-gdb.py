@@ -10,9 +10,9 @@ gdb loads this file itself for a libleat that is installed below gdb's own prefi
 
 The commands need debug information of libleat, for its private structures: a libleat.so built with
 -Dbuildtype=debugoptimized (the default) or -Ddebug=true and not stripped, or separate debug symbols
-that gdb finds. They need none of the program. They change nothing in the program: while a backtrace
-is computed, an unwinder tells gdb that the innermost frame was called by the code in which the task
-is suspended.
+that gdb finds. The program itself may lack debug information. The commands change nothing in it:
+while a backtrace is computed, an unwinder tells gdb that the innermost frame was called by the code
+in which the task is suspended.
 """
 
 import os
@@ -74,7 +74,7 @@ def reactor_name(ts):
 
 
 class FrameId:
-    """Id of the frame that the task seems to have called: its stack pointer is below the task's."""
+    """The id of the frame that the task seems to have called: a stack pointer below the task's."""
 
     def __init__(self, sp, pc):
         self.sp = sp
