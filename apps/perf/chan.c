@@ -146,13 +146,13 @@ perf_chan_send(struct perf_side *s, const struct wire_msg *m)
 	struct leat_op *op = &s->ctl_tx[idx];
 	int ret;
 
-	/* Sends of lib/msg don't come back in order with other sends: have none in flight. */
+	/* Wait for the sends of lib/msg: they don't come back in order with other sends. */
 	if (s->msgs != NULL) {
 		ret = perf_chan_drain(s);
 		if (ret < 0)
 			return ret;
 	}
-	/* The op carried the control message before the last: wait until it came back. */
+	/* This op carried the control message before the last: wait until the op has come back. */
 	while (s->returned < s->ctl_seq[idx]) {
 		ret = perf_chan_poll(s);
 		if (ret < 0)

@@ -37,8 +37,8 @@ struct perf_msgs {
 /* ---- the fast path ---- */
 
 /*
- * Is the op a message of lib/msg? Control messages are not, and ops of another run are not: the
- * client has the connection for messages until that run's READY came.
+ * Tell whether the op is a message of lib/msg. Control messages are not, and ops of another run are
+ * not, although the client keeps the connection for messages until that run's READY has come.
  */
 static inline bool
 is_message(const struct perf_side *s, const struct leat_op *op)

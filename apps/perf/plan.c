@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What is run: defaults, and options checked against what the devices can do. */
+/* Choose what is run: fill in defaults, and check options against what the devices can do. */
 
 #include <string.h>
 

@@ -228,7 +228,7 @@ draw_histogram(FILE *f, const struct plot_run *runs, unsigned int nb_runs, const
 	return 0;
 }
 
-/* Has each row of all runs the same size, and a histogram? */
+/* Tell whether all rows of all runs have the same size, and a histogram. */
 static bool
 one_size(const struct plot_run *runs, unsigned int nb_runs)
 {

@@ -73,7 +73,7 @@ struct wire_msg {
 	struct perf_errors errors; /* RESULT */
 };
 
-/* Return the length of control messages beside data of that size. */
+/* Return the length of control messages in a run whose data messages have size bytes. */
 static inline uint32_t
 wire_len(uint64_t size)
 {

@@ -387,7 +387,7 @@ ask(struct leat_rendezvous *rv, uint32_t r)
 	want(rv, r, &op->what[0]);
 	/*
 	 * The callback does not free the value: libpmix does, except in releases 3.2 to 4.2, where
-	 * the value leaks. So records are got in this way only when the fence did not bring them.
+	 * the value leaks. So a record is requested in this way only if the fence did not bring it.
 	 */
 	status = p->hub->abi.get_nb(&op->proc, op->what[0].key, NULL, 0, pmix_on_value, op);
 	/* PMIx will not call back. */

@@ -686,7 +686,7 @@ class Channel:
             self._leave()
 
     def arm(self, what: _abi.ArmFor = _abi.ArmFor.FRAMES, length: int = 0) -> _abi.ArmFor:
-        """Arm the descriptor of fileno(); return ArmFor(0), or what is there already.
+        """Arm the descriptor of fileno(). Return ArmFor(0), or which of `what` is there already.
 
         An armed descriptor becomes readable when there may be a frame, or room for a frame of
         length bytes, and stays readable until it is armed again. When arm() returns frames or room

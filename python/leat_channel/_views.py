@@ -47,7 +47,7 @@ def release(data: memoryview) -> None:
     try:
         data.release()
     except BufferError:
-        pass  # exported, to numpy say: the view stays, and with it the memory
+        pass  # another object, such as a numpy array, uses the view: view and memory stay
 
 
 class Frame(NamedTuple):

@@ -111,7 +111,7 @@ def duration(ns: float | None, *, micro: str = "u", none: str = "-") -> str:
     if ns < 1:
         return "0 ns"
     for size, unit in _TIMES:
-        # A time that would round to 1000 of the smaller unit is 1 of this one.
+        # A time that would round to 1000 of the next smaller unit is 1 of this unit.
         if ns >= size * 0.9995:
             break
     text = f"{ns:.0f}" if size == 1 else _three(ns / size)

@@ -34,7 +34,7 @@ class Outcome:
     change: Change
     effective: dict
     epoch: int
-    refused: str  # why; empty: it was done
+    refused: str  # why the change was refused; empty: it was made
 
 
 class Link:

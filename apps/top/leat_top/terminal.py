@@ -80,7 +80,7 @@ class Terminal:
 
     def __exit__(self, kind, value, trace) -> None:
         if not curses.tigetstr("rmcup"):
-            # No alternate screen: clear this one, so that the prompt does not stand in it.
+            # Without an alternate screen: clear this screen, so that the prompt is not inside it.
             self._screen.erase()
             self._screen.refresh()
         self._screen.keypad(False)

@@ -116,7 +116,7 @@ class _Asker:
                     session.watch(ROWS_SECONDS, rows=True)
                     self._sessions[process.instance] = process, session
             except TuneError:
-                pass  # it ends, or does not answer: the next look retries
+                pass  # the process ends, or does not answer: the next look retries
             finally:
                 if process.instance not in self._sessions:
                     if session is not None:

@@ -23,7 +23,7 @@ from . import common
 from .common import Found, Member
 
 
-TOGETHER = 32  # most objects that are changed all or none
+TOGETHER = 32  # most objects of a change that is made for all or none
 
 
 def add_parser(sub) -> argparse.ArgumentParser:

@@ -22,8 +22,8 @@ from ._search import Result
 from ._settings import Targets
 from ._space import Config
 
-_LOOKS = 10  # least checks of the guards per trial
-_INTERVAL = (0.02, 0.25)  # least and most seconds between two checks
+_LOOKS = 10  # fewest checks of the guards per trial
+_INTERVAL = (0.02, 0.25)  # shortest and longest time between two checks, seconds
 # A lease lasts this many trials plus this many seconds.
 _LEASE_TRIALS = 3
 _LEASE_SECONDS = 10.0

@@ -41,8 +41,8 @@ class Measure:
     def value(self, old: dict[str, Any], new: dict[str, Any]) -> float | None:
         """Return its value between two moments, or None if it has none.
 
-        old and new have the objects of both moments by path. A new gauge counts; a counter or
-        histogram counts only if its object exists at both moments.
+        old and new have the objects of both moments by path. A gauge counts even if its object is
+        new; a counter or histogram counts only if its object exists at both moments.
         """
         total: Any = None
         rate = 0.0

@@ -31,7 +31,7 @@ class Box:
     trouble_of: Callable | None = None
     enter: Callable | None = None  # Enter: called with the row under the cursor
     empty: str = "none"
-    weight: int = 1  # the box with the largest gets the spare lines
+    weight: int = 1  # the box with the largest weight gets the spare lines
 
     @classmethod
     def of(cls, title: str, columns: list[Column], sort: str | None = None, **more) -> Box:

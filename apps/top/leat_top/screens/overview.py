@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _GRAPH_HEIGHT = 7
 _GRAPH_MOST = 13
 _BUSY_HEIGHT = 22  # lines of the screen below which graphs have no room
-_HIGH = 36  # lines from which they always have
+_HIGH = 36  # lines of the screen from which graphs always have room
 
 
 def role_of(o: Object) -> str | None:
