@@ -48,7 +48,7 @@
 #define DR_TEXT 320
 #define DR_FINDINGS_MAX 512
 
-/* The memory that leat_init() takes without hugepages, and enough hugepages to start with. */
+/* Bytes that leat_init() takes without hugepages; as much in hugepages is enough to begin with. */
 #define DR_MEMORY (UINT64_C(512) << 20)
 
 enum dr_severity { DR_OK, DR_INFO, DR_WARNING, DR_ERROR, DR_SEVERITIES };

@@ -13,7 +13,7 @@
 
 #include "side.h"
 
-/* Bytes that the buffers of one kind may take; a single buffer may be larger. */
+/* Most bytes of all buffers of one kind, unless a single buffer is larger. */
 #define BUDGET (UINT64_C(256) << 20)
 /* Ops of a ping-pong: the next message may start before the last send came back. */
 #define LAT_TX 4
@@ -198,7 +198,10 @@ count_ops(const struct perf_side *s, struct need *n)
 		n->rx = perf_window_fit(n->rx_size, n->rx);
 }
 
-/* Cut the receives to what device and mempool have; fail if the window does not get its buffers. */
+/*
+ * Reduce the number of receives to what device and mempool have. Fail if there are too few buffers
+ * for the window.
+ */
 static int
 fit_ops(struct perf_side *s, struct need *n)
 {

@@ -43,7 +43,7 @@ sweep(uint64_t a, uint64_t b, uint64_t **sizes, uint32_t *n)
 	}
 }
 
-/* Parse a size. item: what error messages quote. */
+/* Parse a size. item: the text that error messages quote. */
 static int
 one_size(const char *s, size_t len, const char *item, size_t item_len, uint64_t *v)
 {

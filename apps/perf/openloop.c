@@ -172,7 +172,7 @@ perf_openloop(struct perf_side *s, struct perf_phase *ph)
 				ret = perf_due(s, now);
 			}
 		} else if (k == 0) {
-			/* All is answered: a long wait for the next due time is no timeout. */
+			/* All messages are answered: a long wait for the next one is no timeout. */
 			if (answered == sent)
 				perf_side_restart_timeout(s, now);
 			ret = perf_idle_awake(s);

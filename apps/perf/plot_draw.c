@@ -154,7 +154,7 @@ axis_take_buckets(struct plot_axis *x, const struct plot_row *row)
 	}
 }
 
-/* Percent of the row's samples in each column. @return the largest */
+/* Compute the percentage of the row's samples in each column. @return the largest */
 static double
 columns_of(const struct plot_row *row, const struct plot_axis *x, double *columns)
 {

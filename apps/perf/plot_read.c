@@ -16,7 +16,7 @@
 #include "perf.h"
 #include "plot.h"
 
-/* Bytes of a file at most; a run over all sizes with its histograms has less than a megabyte. */
+/* Most bytes of a file. That of a run over all sizes, with histograms, has less than 1 MB. */
 #define FILE_MAX (64u << 20)
 
 static int

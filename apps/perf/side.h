@@ -33,7 +33,7 @@
 
 /* Ops per poll. */
 #define PERF_POLL 64
-/* Receives for control messages in runs whose data need receives of another kind, or none. */
+/* Receives for control messages, in runs whose data need other receives or none. */
 #define PERF_CTL_RX 4
 /* Receives of the connection for messages: see leat_msg_conf.credits. */
 #define PERF_MSG_RX (2 * LEAT_MSG_CREDITS_DEFAULT + 2)

@@ -19,7 +19,7 @@
 
 #include "bench.h"
 
-/* Requests handed out in one turn at most. */
+/* Most requests handed out in one turn. */
 #define BURST 64
 
 static inline uint64_t

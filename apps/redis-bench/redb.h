@@ -121,7 +121,7 @@ bool redb_option_known(const char *arg);
 int redb_secret_read(const char *path, char *secret, size_t len);
 
 void redb_help(FILE *f);
-/* The name of a test as in --test, "set". */
+/* Return the name of a test as in --test, such as "set". */
 const char *redb_kind_name(enum redb_kind kind);
 /* Find a test by its name. @return 0; -ENOENT: no test has this name */
 int redb_kind_parse(const char *name, size_t len, enum redb_kind *kind);

@@ -93,7 +93,7 @@ verb_of(const char *str, size_t len)
 	return UNKNOWN;
 }
 
-/* The number in the last digits of a key. */
+/* Return the number in the last digits of a key. */
 static uint64_t
 number_of(const char *str, size_t len, size_t digits)
 {

@@ -72,7 +72,7 @@ parse(int argc, char **argv, void *arg)
 
 /* ---- before the lcores start ---- */
 
-/* Each client needs a descriptor: allow as many as the system does. */
+/* Raise the limit of descriptors as far as the system permits: each client needs one. */
 static void
 raise_limit(void)
 {

@@ -72,7 +72,7 @@ complete(const struct gw_conf *leg)
 	return leg->listen != NULL && leg->to != NULL;
 }
 
-/* The leg that an option belongs to: the last one, or a new one if the last one is complete. */
+/* Return the leg that an option belongs to: the last leg, or a new one if that is complete. */
 static struct gw_conf *
 leg_of(struct rg_options *o)
 {

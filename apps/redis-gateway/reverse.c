@@ -13,7 +13,7 @@
 #include "gw_pvt.h"
 
 #define BACKLOG 511
-/* Connections accepted in one turn at most. */
+/* Most connections accepted in one turn. */
 #define ACCEPTS 32
 /* Pause in accepting connections when descriptors or memory are used up. */
 #define ACCEPT_PAUSE_US 100000

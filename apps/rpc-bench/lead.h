@@ -9,7 +9,7 @@
 /* A condition to wait for. @return true: it holds */
 typedef bool (*rb_cond_fn)(struct rb_bench *b, const void *arg);
 
-/* The time in us microseconds from now, cycles. */
+/* Return the time that is us microseconds from now, cycles. */
 static inline uint64_t
 rb_in(uint64_t us)
 {

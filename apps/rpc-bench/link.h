@@ -10,7 +10,7 @@
  *     link_serve.c  handlers: calls from other processes
  *     link_ask.c    calls to other processes
  *
- * On the first lcore only. Functions that wait must be called in a task.
+ * All functions run on the first lcore only. Functions that wait must be called in a task.
  */
 
 #include <leat_rpc.h>

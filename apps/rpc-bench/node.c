@@ -21,7 +21,7 @@
 #define CREDITS_GOOD 16u
 /* Give no session more credits by default. */
 #define CREDITS_ENOUGH 64u
-/* Bytes of long messages of a context; it limits how many are under way at a time. */
+/* Memory for long messages of a context, bytes; it limits how many are under way at a time. */
 #define LARGE_MEMORY (256u << 20)
 #define LARGE_MIN 4u
 #define LARGE_MAX 64u

@@ -129,7 +129,10 @@ session_conf(const struct rb_peer *p)
 	};
 }
 
-/* The address of a node: in this process where it listens, else its process's host and its port. */
+/*
+ * Write the address of a node: in this process the address at which it listens; in another process
+ * the host of that process and the node's port.
+ */
 static void
 peer_addr(const struct rb_peer *p, char *addr, size_t len)
 {

@@ -159,7 +159,8 @@ give_up(struct leat_rendezvous *rv, uint64_t began)
 }
 
 /*
- * Wait until all ranks have joined. @return 0; -ETIMEDOUT, -ECANCELED, without a message; others.
+ * Wait until all ranks have joined. @return 0; -ETIMEDOUT or -ECANCELED, without a message; another
+ * negative errno, with a message
  */
 static int
 admit_all(struct leat_rendezvous *rv, uint64_t until, char *refused)

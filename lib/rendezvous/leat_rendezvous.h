@@ -255,7 +255,7 @@ LEAT_API bool leat_rendezvous_arrived(const struct leat_rendezvous *rv, uint32_t
  * later fence of its own). Never waits.
  *
  * With a list the values of LEAT_RENDEZVOUS_ADDR are known from the start, without a terminator;
- * this process's own is the address to listen at.
+ * that of this process itself is the address to listen at.
  *
  * @return
  *   length of the value in bytes, 0..LEAT_RENDEZVOUS_VALUE_MAX; -ENOENT (the process has published

@@ -54,7 +54,7 @@ struct rendezvous_pmix {
 	uint64_t state_sent;	/* round of the values published last */
 	uint64_t fences;	/* number of PMIx's fences begun */
 	struct pmix_op *fence;	/* the last of PMIx's fences, until it has ended; NULL: none */
-	struct pmix_op **asked; /* gets under way, by rank; NULL: none */
+	struct pmix_op **asked; /* PMIx_Get_nb() under way, by rank; NULL: none */
 };
 
 /* Rendezvous opened by this process: the nth ones of all processes belong together. */
@@ -471,7 +471,7 @@ run_fences(struct leat_rendezvous *rv, uint64_t until, int *status)
 	}
 }
 
-/* Get records until all ranks are here. */
+/* Get records until all ranks have reached this round. */
 static int
 collect(struct leat_rendezvous *rv, uint64_t until)
 {

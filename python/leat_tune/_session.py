@@ -327,7 +327,7 @@ class Session:
     def release(self, object: Object | str | int | None = None, keep: bool = False) -> None:
         """End this session's leases of one object, or of all (None).
 
-        The settings go back to their former values, or with keep retain those that they have.
+        The settings go back to their former values; with keep they stay as they are.
         """
         id = 0 if object is None else self._object(object).id
         end = time.monotonic() + self.timeout

@@ -254,7 +254,7 @@ def text_value(field: Field, value) -> str:
 
 
 def unit_of(field: Field) -> str:
-    """Return the unit of text_value(), which for histograms includes it."""
+    """Return the unit to print after text_value(); "" if that text includes the unit."""
     return "" if isinstance(field, Report) and field.kind == "histogram" else field.unit
 
 
