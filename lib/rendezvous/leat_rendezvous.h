@@ -121,8 +121,8 @@ struct leat_rendezvous_conf {
 	/** List: "host:port,host:port,...", in the order of ranks. */
 	const char *list;
 	/**
-	 * For file and list. True: the field rank has the rank of this process; false: the launcher
-	 * gives the rank.
+	 * True: the field rank has the rank of this process; with PMIx it must agree with the
+	 * launcher's. False: the launcher gives the rank.
 	 */
 	bool rank_given;
 	uint32_t rank; /**< if rank_given, below size; else ignored */
