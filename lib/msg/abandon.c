@@ -4,14 +4,15 @@
  * Requests that are given up by the task that waits for them.
  *
  * A request that has begun ends as if its deadline had passed (timeout.c), which may end the
- * connection. But it does not wait for its turn: requests before it may be held up by the very peer
- * for which the task has lost patience. So it leaves its list from the middle.
+ * connection. But it does not wait for the requests before it, which may be held up by the same
+ * slow peer: it leaves its list from the middle.
  *
- *     QUEUED     -> -ECANCELED, at once
- *     STARTED    -> ended as far as possible now, and again whenever the connection runs, until
- *     FINISHED   -> it goes back, with the status that it got
+ *     QUEUED     given back with -ECANCELED, at once
+ *     STARTED    ended if possible; else tried again whenever the connection runs
+ *     FINISHED   given back with the status that it got
  *
- * A payload's op that the device has comes back first, and the buffer with it.
+ * If the device has the payload's op, the request waits until the op has come back, and so its
+ * buffer.
  */
 
 #include <errno.h>
@@ -112,7 +113,7 @@ msg_abandoned_back(struct leat_msg_req *req)
 	if (req->conn != NULL)
 		leat_wheel_del(&req->conn->m->wheel, &req->timer);
 	req->abandoned = 0;
-	/* The connection may have ended because of this request, and the status says so. */
+	/* The status may be that of the connection, which ended because of this request. */
 	if (req->status < 0)
 		req->status = -ECANCELED;
 }

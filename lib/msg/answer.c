@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Sends that are done when a receive at the peer has the message.
+ * LEAT_MSG_F_DELIVERED: sends that are done only when a receive of the peer has the message.
  *
  *     sender                                     receiver
  *     | -- head: length | answer, id 8 --------> | slot 8 is bound to a request, and done
@@ -16,7 +16,7 @@
 
 #include "msg_pvt.h"
 
-/* Most messages by which tx_answered may be behind: far from where ids wrap. */
+/* Most ids by which tx_answered may lie behind the next message: far less than where ids wrap. */
 #define LATE (UINT32_C(1) << 30)
 
 void

@@ -44,7 +44,7 @@ give_oldest(struct leat_msg_conn *c, struct leat_msg_req *req, uint64_t len)
 
 /*
  * Deliver the eager messages of a slot, if they are the next ones and requests wait for them.
- * @return false: that does not hold, or not for all of them
+ * @return false: at least one of them was not delivered
  */
 static inline bool
 deliver(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id)
@@ -202,8 +202,8 @@ length_arrived(struct leat_msg_conn *c, struct msg_slot *s)
 }
 
 /*
- * Plain mode: deliver the only message that has a request, whole. @return false: it is not the only
- * one
+ * Plain mode: finish a message whose payload has come, if it is the only one that has a request.
+ * @return false: it is not; nothing was done
  */
 static inline bool
 deliver_whole(struct leat_msg_conn *c, struct msg_slot *s)
@@ -214,7 +214,7 @@ deliver_whole(struct leat_msg_conn *c, struct msg_slot *s)
 		     c->rx_bind - c->rx_done != 1 || req != c->recvq.head || c->rx_arrived > 0))
 		return false;
 	give_oldest(c, req, s->len);
-	/* With any_id its op may be posted for another message. */
+	/* With any_id the slot's op may be posted for another message. */
 	s->flags &= MSG_OP_OUT;
 	c->rx_done++;
 	if (unlikely(msg_rx_free(c) >= c->rx_window / 2))

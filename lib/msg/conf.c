@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Configuration of a context, and of the endpoint that it needs. Every connection may have all its
- * receives posted at once, or a payload might find none: so connections, credits and the endpoint's
- * receive depth depend on one another. leat_msg_ep_conf() computes the depth from the other two;
- * leat_msg_create() has to take the depth as it is.
+ * Configuration of a context, and of the endpoint that it needs. The endpoint must have room for
+ * all receives of all connections at once, or a payload might meet none: so connections, credits
+ * and the endpoint's receive depth depend on one another. leat_msg_ep_conf() computes the depth
+ * from the other two; leat_msg_create() takes the depth as it is.
  */
 
 #include <errno.h>
@@ -25,7 +25,7 @@ recvs(uint32_t conns, uint32_t credits)
 	return conns * (2 * credits + MSG_CTRL);
 }
 
-/* Return the credits asked for, or the most that have room. @return 0: they are out of range */
+/* Return the credits asked for, or the most that room allows. @return 0: they are out of range */
 static uint32_t
 credits_choose(const struct leat_msg_conf *conf, uint32_t conns, uint32_t room)
 {

@@ -6,8 +6,8 @@
  *     connector    CONNECTING -- hello? --> ........................ CONNECTED: hello? -> OPEN
  *     listener                  CONNECT_REQ: hello? -> CONNECTING -- hello? --> CONNECTED -> OPEN
  *
- * A side that was asked for plain mode says no hello; a listener says one only to a peer that did.
- * So leat mode holds exactly if the listener said hello, and both sides know whether it did.
+ * A side that was asked for plain mode sends no hello; a listener sends one only to a peer that
+ * did. So the connection is in leat mode if the listener sent a hello, which both sides know.
  */
 
 #include <errno.h>
@@ -87,8 +87,8 @@ conn_new(struct leat_msg *m, const struct leat_msg_conn_conf *conf)
 	}
 	c = &m->conns[i];
 	/*
-	 * Slots and buffers stay as conn_init() set them: the last connection has nothing in
-	 * flight.
+	 * Slots and buffers stay as conn_init() set them: the connection that used them before has
+	 * nothing in flight.
 	 */
 	c->mode = LEAT_MSG_AUTO;
 	c->asked = (uint8_t)conf->mode;
@@ -106,8 +106,8 @@ conn_new(struct leat_msg *m, const struct leat_msg_conn_conf *conf)
 	c->rx_next = NULL;
 	c->fast = false;
 	/*
-	 * Set here, not when the connection opens: one that never comes up has nothing in flight
-	 * either.
+	 * Set the cursors here, not when the connection opens: so a connection that never comes up
+	 * has nothing in flight either.
 	 */
 	c->tx_next = c->tx_post = c->tx_data = c->tx_done = c->tx_granted = c->first_id;
 	c->rx_post = c->rx_bind = c->rx_data = c->rx_done = c->first_id;
@@ -138,7 +138,7 @@ conn_new(struct leat_msg *m, const struct leat_msg_conn_conf *conf)
 	return c;
 }
 
-/* Put a connection to use, on its peer. */
+/* Begin to use a connection, with its peer. */
 static void
 conn_start(struct leat_msg_conn *c, uint16_t peer)
 {
@@ -186,7 +186,7 @@ hello_take(struct leat_msg_conn *c, const struct msg_hello *h)
 	c->tx_base = h->conn << MSG_TAG_CONN_SHIFT;
 	c->rx_base = c->number << MSG_TAG_CONN_SHIFT;
 	c->tx_credit = c->first_id + h->credits;
-	/* A peer with fewer credits than that has no more to give. */
+	/* A peer with fewer credits than MSG_WINDOW_FIRST has no more to give. */
 	c->tx_more = h->credits < MSG_WINDOW_FIRST ? LEAT_MSG_CREDITS_MAX : h->credits;
 	c->tx_more_at = c->first_id;
 	c->tx_max = RTE_MIN(c->m->dev_max, h->max_size);

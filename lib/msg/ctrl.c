@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Control messages (leat mode): credit and grants that no message carries, and everything that is
- * said about messages and the connection.
+ * Control messages (leat mode): credit and grants that no message carries, and reports about
+ * messages and the connection (enum msg_ctrl_kind).
  *
  * Sending: each kind that is due has a bit in c->ctrl_due. The device has at most one control
  * message at a time. It is of one kind; credit and grant are in each. Receiving: MSG_CTRL receives
  * are posted, each for one id. Control messages are processed in the order of their ids, in
- * whatever order the device returns them: the drop of a message is known before it counts as
- * answered.
+ * whatever order the device returns them: so the drop of a message is known before an answer covers
+ * the message.
  */
 
 #include <errno.h>
@@ -50,7 +50,9 @@ msg_ctrl_run(struct leat_msg_conn *c)
 	if (c->mode != LEAT_MSG_LEAT || c->state != MSG_OPEN || (s->flags & MSG_OP_OUT) != 0 ||
 	    !ctrl_next(c, &ctrl))
 		return;
-	/* The receive of the dropped payload is posted, so that its substitute meets it. */
+	/*
+	 * The receive of the dropped payload is posted: grant it, so that an empty one can be sent.
+	 */
 	if (ctrl.kind == MSG_CTRL_DROP && ctrl.arg == rte_cpu_to_le_32(granted))
 		granted++;
 	ctrl.credit = rte_cpu_to_le_32(c->rx_post);
@@ -134,7 +136,9 @@ ctrl_take(struct leat_msg_conn *c, const struct msg_ctrl *ctrl)
 	/* msg_rx_run(), which follows, posts the receives. */
 	if (ctrl->kind == MSG_CTRL_MORE && c->rx_window <= c->mask)
 		c->rx_window *= 2;
-	/* Before its grant is taken: the payload of a dropped message must not be sent. */
+	/*
+	 * Take a drop before the grant beside it: the dropped message's payload must not be sent.
+	 */
 	if (ctrl->kind == MSG_CTRL_DROP && !msg_tx_drop(c, arg, ctrl->reason))
 		return false;
 	if (ctrl->kind == MSG_CTRL_ANSWER && !msg_answered(c, arg))

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Messages that are dropped, while their connection goes on: a message is longer than the receive
- * that it met, or one of its two requests was given up.
+ * Messages that are dropped while their connection goes on: a message is longer than the receive
+ * that it met, or the send or the receive was given up.
  *
- * The bytes of a small message are here, and are skipped. The payload of a large one may be under
- * way, or never come, and in both cases a receive must be there for it. So a receive of 0 bytes is
+ * The bytes of a small message have arrived, and are skipped. The payload of a large one may be
+ * under way, or not sent yet, and in both cases needs a receive. So a receive of 0 bytes is
  * posted, which a device completes with -EMSGSIZE without harm to the connection. In leat mode the
  * sender is told as well, and sends a payload of 0 bytes, unless the real one had left already:
  *
@@ -16,7 +16,7 @@
  *     | <---------------------- payload 8, 0 B ---- |
  *
  * A sender that gives a message up sends the empty payload unasked. Messages behind it go on
- * meanwhile; only its slot, and so a credit, is in use until the payload came.
+ * meanwhile; only its slot, and so a credit, is in use until the empty payload has come.
  */
 
 #include <errno.h>
@@ -238,7 +238,7 @@ msg_tx_drop(struct leat_msg_conn *c, uint32_t id, uint8_t reason)
 		msg_fail(c, -EPROTO, "message %#x was dropped for reason %u", id, reason);
 		return false;
 	}
-	/* The payload had left before the drop was said. */
+	/* The send is done: its payload left before this report of the drop came. */
 	if ((int32_t)(id - c->tx_done) < 0 &&
 	    (int32_t)(c->tx_done - LEAT_MSG_CREDITS_MAX - id) < 0) {
 		msg_answer_lost(c, id, reason);
@@ -262,7 +262,7 @@ msg_tx_drop(struct leat_msg_conn *c, uint32_t id, uint8_t reason)
 bool
 msg_recv_was_short(const struct leat_msg_conn *c, int status)
 {
-	/* Some devices report that to a sender, some don't. */
+	/* Some devices report a too short receive to the sender, some don't. */
 	return (status == -EMSGSIZE || status == -EREMOTEIO) && c->state == MSG_OPEN &&
 	       leat_ep_peer_state(c->ep, c->peer) == LEAT_PEER_UP;
 }

@@ -14,11 +14,11 @@
  *       | length 0                                  came back
  *       `---------> (its receive is not needed) -------------> done
  *
- * The message is rx_bind, and the request is the oldest that waits, if it brings a buffer. There is
- * only one such receive: with two, the request of the first could not be taken back without taking
- * the second message out of its buffer. The receive is as large as the request, and the bytes that
- * came are compared with the length as always. While messages before it are under way there is no
- * early receive: in a stream of messages the length is here by then.
+ * The id of the message is rx_bind, and the request is the oldest that waits, if it has a buffer of
+ * its own. Only one early receive is posted: with two, cancelling the first request would mean to
+ * move the second message to another buffer. The receive is as large as the request, and the bytes
+ * that came are compared with the length as always. While earlier messages are under way there is
+ * no early receive: the length of the next message usually arrives before they are done.
  */
 
 #include <errno.h>
@@ -49,7 +49,7 @@ msg_early_post(struct leat_msg_conn *c)
 	s->flags |= MSG_EARLY | MSG_DATA_OUT;
 }
 
-/* Bind a message that has both request and length: from here on it is as any other. */
+/* Bind a message that has both request and length: from here on it is treated as any other. */
 static void
 take(struct leat_msg_conn *c, struct msg_slot *s, uint64_t len)
 {
@@ -74,7 +74,7 @@ void
 msg_early_length(struct leat_msg_conn *c, struct msg_slot *s, uint64_t len)
 {
 	if (unlikely((s->flags & MSG_RECALL) != 0))
-		msg_arrived(c, s, s->id, len); /* for this request or the next: not known yet */
+		msg_arrived(c, s, s->id, len); /* for this request or the next */
 	else
 		take(c, s, len);
 }

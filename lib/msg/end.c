@@ -21,7 +21,7 @@
 
 #include "msg_pvt.h"
 
-/* Recall receives that name no peer: they don't end with the peer. */
+/* Recall receives that name no peer: the device does not end them when the peer ends. */
 static void
 recall(struct leat_msg_conn *c)
 {
@@ -32,7 +32,7 @@ recall(struct leat_msg_conn *c)
 	for (i = 0; i <= c->mask; i++) {
 		struct msg_slot *s = &c->rx[i];
 
-		/* A receive that can't be recalled has met its message, and ends with that. */
+		/* A receive that can't be recalled has met its message, and comes back with it. */
 		if ((s->flags & MSG_OP_OUT) != 0)
 			(void)leat_op_cancel(c->ep, &s->op);
 		if ((s->flags & MSG_DATA_OUT) != 0)
@@ -44,7 +44,7 @@ recall(struct leat_msg_conn *c)
 	}
 }
 
-/* Go over from CONNECTING or OPEN to ENDING. */
+/* Change from state CONNECTING or OPEN to ENDING. */
 static void
 leave(struct leat_msg_conn *c)
 {
@@ -94,8 +94,8 @@ msg_fail(struct leat_msg_conn *c, int status, const char *fmt, ...)
 }
 
 /*
- * If the peer is ending, its last event will say why, and the connection waits for it. If not, the
- * device failed a single op, and a message is missing: the connection ends here.
+ * If the peer is ending, its last event will say why, and the connection waits for that event. If
+ * it is not, the device failed a single op, and a message is missing: the connection ends here.
  */
 void
 msg_op_failed(struct leat_msg_conn *c, const struct leat_op *op)
@@ -112,7 +112,7 @@ msg_op_failed(struct leat_msg_conn *c, const struct leat_op *op)
 	msg_work(c);
 }
 
-/* Compose a text that has the peer's address once: some drivers put it into theirs, some don't. */
+/* Compose a text with the peer's address in it once: texts of some drivers have it, others not. */
 static void
 peer_text(struct leat_msg_conn *c, int status, const char *text)
 {
@@ -159,9 +159,9 @@ msg_ending(struct leat_msg_conn *c)
 }
 
 /*
- * Sends go back first and wait for nothing: the buffers that receives lack may be in them. In an
- * echo server they are; with one pool, the buffers of a connection that has ended would be missing
- * for the others.
+ * Sends are given back first, and at once: they may hold the buffers for which receives wait, as in
+ * an echo server. And if connections share a pool, the others need the buffers of one that has
+ * ended.
  */
 void
 msg_over(struct leat_msg_conn *c)

@@ -4,9 +4,10 @@
  * Messages that are gathered from several pieces of memory.
  *
  * A device takes one buffer per op, and a message's payload is one op. So the pieces are copied: a
- * small message into its slot, as always; a large one in leat mode into as many slots as it takes,
- * each a send with an id and a credit of its own. The slots bound this, no memory need be
- * registered, and the receiver copies each fragment to its place in the request's buffer:
+ * small message into its slot, as always; a large one in leat mode into several slots, each of
+ * which is a send with an id and a credit of its own. The number of slots bounds the memory, the
+ * pieces need not be registered, and the receiver copies each fragment to its place in the
+ * request's buffer:
  *
  *     | head: fragment, 5000 left | 2032 B |   head: fragment, 2968 left | 2032 B |   ...
  *
@@ -49,8 +50,8 @@ msg_gather_take(struct leat_msg_req *req)
 }
 
 /*
- * Copy the part of one piece (data, len) that lies in the n bytes from offset off on, and advance
- * dst, off and n. off counts from the beginning of the piece. @return true: bytes are left
+ * Copy bytes of one piece (data, len), from its offset off on, at most n of them, and advance dst
+ * and n. off becomes the offset in the next piece. @return true: bytes are left to be copied
  */
 static bool
 copy_piece(uint8_t **dst, uint64_t *off, uint64_t *n, const void *data, uint64_t len)
@@ -87,10 +88,9 @@ msg_gather_copy(const struct leat_msg_req *req, uint64_t off, uint8_t *dst, uint
 
 /* ---- sending fragments ---- */
 
-/* Send one fragment of a message with left bytes to go. @return false: it has to wait */
-
 /*
- * Send one fragment of a message of which `left` bytes are not sent. @return false: it has to wait
+ * Send the next fragment of a message of which `left` bytes are not sent yet; req NULL: send the
+ * empty fragment that gives the message up. @return false: it has to wait
  */
 static bool
 fragment(struct leat_msg_conn *c, struct leat_msg_req *req, uint64_t left)

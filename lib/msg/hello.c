@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The hello: what two endpoints tell each other along with connect and accept. Leat mode holds if
- * both said one. The numbers of one side bind what the other side sends to it.
+ * The hello: what two endpoints tell each other along with connect and accept. The connection is in
+ * leat mode if both sent one. The limits in a side's hello apply to what the other side sends to
+ * it.
  *
  *     offset  size
  *          0     4  "LMSG"

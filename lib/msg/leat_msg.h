@@ -64,7 +64,7 @@ struct rte_mempool;
 
 /** Most sends in flight per connection and direction (leat_msg_conf.credits). */
 #define LEAT_MSG_CREDITS_MAX 256
-/** Credits of a connection if leat_msg_conf.credits is 0 and the receive depth allows as many. */
+/** Default of leat_msg_conf.credits; fewer if the receive depth has no room for that many. */
 #define LEAT_MSG_CREDITS_DEFAULT 64
 /** Longest message that may travel in one send with its length, bytes. */
 #define LEAT_MSG_EAGER_MAX 65536
@@ -73,19 +73,25 @@ struct rte_mempool;
  * rest.
  */
 #define LEAT_MSG_HELLO_LEN 32
-/** Time that a silent peer has to answer a ping (leat_msg_conn_conf.answer_us), microseconds. */
+/** Default of leat_msg_conn_conf.answer_us: time that a peer has to answer a ping, microseconds. */
 #define LEAT_MSG_ANSWER_US 5000000
-/** Time that a receive waits for a buffer after its connection has ended, microseconds. */
+/**
+ * Time that a message which has arrived waits for a buffer (leat_msg_conn_conf.alloc or mempool)
+ * after its connection has ended, microseconds.
+ */
 #define LEAT_MSG_NOBUFS_US 500000
 /** Longest private data of the application, bytes. */
 #define LEAT_MSG_PRIV_MAX (LEAT_EP_PRIV_MAX - LEAT_MSG_HELLO_LEN)
 
 /** Format on the wire. */
 enum leat_msg_mode {
-	/** as a configuration: leat if the peer speaks it, else plain, with a line in the log */
+	/**
+	 * in a configuration: leat if the peer speaks it, else plain, which is logged; as the mode
+	 * of a connection: it is not up yet
+	 */
 	LEAT_MSG_AUTO = 0,
 	LEAT_MSG_PLAIN, /**< length and payload in two sends */
-	LEAT_MSG_LEAT,	/**< eager sends and credits; as a configuration: leat only, never plain */
+	LEAT_MSG_LEAT,	/**< eager sends and credits; in a configuration: leat only, never plain */
 };
 
 /** Configuration of a context. Zeroed means all defaults. */
@@ -95,16 +101,16 @@ struct leat_msg_conf {
 	/**
 	 * Messages in flight per connection and direction; in leat mode, small messages that travel
 	 * together count as one. A power of two, 2 to LEAT_MSG_CREDITS_MAX; 0:
-	 * LEAT_MSG_CREDITS_DEFAULT, or what the receive depth has room for if that is less, which
-	 * the log then says. In plain mode at most 8 receives are posted at a time; in leat mode
+	 * LEAT_MSG_CREDITS_DEFAULT, or less if the receive depth has no room for that many, which
+	 * is logged. In plain mode at most 8 receives are posted at a time; in leat mode
 	 * more than 64 are posted only once the peer had to wait for credit. The endpoint must have
 	 * room for max_conns * (2 * credits + 2) receives: leat_msg_ep_conf() asks for it.
 	 */
 	uint16_t credits;
 	/**
-	 * Leat mode: a message of at most this length, bytes, is copied and travels in one send,
-	 * together with as many others as fit; 1 to LEAT_MSG_EAGER_MAX; 0: 2032. The smaller value
-	 * of the two sides holds.
+	 * Leat mode: longest message, bytes, that is copied and travels in one send, together with
+	 * other waiting small messages that fit; 1 to LEAT_MSG_EAGER_MAX; 0: 2032. A connection
+	 * uses the smaller value of its two sides.
 	 */
 	uint32_t eager_max;
 };
@@ -113,10 +119,10 @@ struct leat_msg_conf {
  * Provide memory for an arriving message of exactly len > 0 bytes (at most the request's size).
  * @param arg leat_msg_conn_conf.alloc_arg
  * @param len length of the message, bytes
- * @param[out] mr region that holds the buffer; needed where leat_dev_info.mr_local
- * @return the buffer, which the application owns from here on; NULL: none now. The next
- *   leat_msg_process() or leat_msg_poll() asks again; once the connection has ended, only for
- *   LEAT_MSG_NOBUFS_US.
+ * @param[out] mr region that holds the buffer; needed if leat_dev_info.mr_local is true
+ * @return the buffer, which the application owns from here on; NULL: no buffer is available now.
+ *   Then the next leat_msg_process() or leat_msg_poll() asks again; after the connection has
+ *   ended, for at most LEAT_MSG_NOBUFS_US.
  */
 typedef void *(*leat_msg_alloc_fn)(void *arg, uint64_t len, struct leat_mr **mr);
 
@@ -124,8 +130,9 @@ typedef void *(*leat_msg_alloc_fn)(void *arg, uint64_t len, struct leat_mr **mr)
 struct leat_msg_conn_conf {
 	enum leat_msg_mode mode; /**< format; LEAT_MSG_AUTO: chosen when connecting */
 	/**
-	 * Plain mode: post length receives that match any id (ignore 0xffffffff) instead of one
-	 * receive for each of the next ids. doc/guide/msg.md says why the default is the safe one.
+	 * Plain mode: post receives for lengths that match any message id (ignore 0xffffffff),
+	 * instead of one receive for each of the next ids. doc/guide/msg.md says why the default is
+	 * the safe one.
 	 */
 	bool any_id;
 	/**
@@ -137,9 +144,10 @@ struct leat_msg_conn_conf {
 	leat_msg_alloc_fn alloc; /**< allocates for receives without a buffer; NULL: use mempool */
 	void *alloc_arg;	 /**< argument of alloc */
 	/**
-	 * Buffers for receives without one: an object per message, which must fit into it. While
-	 * the mempool is empty messages wait, and then their senders do. Connections may share a
-	 * mempool: requests posted on a connection that has ended come back even while it is empty.
+	 * Provides buffers for receives that have none: one object per message, which must fit into
+	 * it. While the mempool is empty messages wait, and their senders too once they are out of
+	 * credit. Connections may share a mempool: even while it is empty, a connection that has
+	 * ended gives back its requests.
 	 */
 	struct rte_mempool *mempool;
 	const void *priv;    /**< private data sent to the peer when connecting; copied */
@@ -171,33 +179,34 @@ struct leat_msg_conn_conf {
  * In: @ref leat_msg_req.deadline is set. When it passes the request comes back with -ETIMEDOUT, but
  * not before the requests posted ahead of it: give those a deadline, too. Its buffer is the
  * caller's again. What happens to the message:
- *   - a receive that had no message leaves the next one to the receive behind it. A message that
- *     had begun to arrive is dropped, and len is its length. The connection goes on, unless the
- *     device can't take the buffer back from a payload that is arriving.
- *   - a send that had not begun sends nothing. A small message that had begun may still arrive; a
- *     large one is dropped by the peer, whose receive gets -ETIMEDOUT and the length. In plain
- *     mode, and when the device can't take the payload back, the connection ends with -ETIMEDOUT.
+ *   - Receive: if no message has begun to arrive, the next one goes to the receive posted behind
+ *     this one. A message that has begun to arrive is dropped, and len is its length. The
+ *     connection goes on, unless the payload is arriving and the device can't recall its receive.
+ *   - Send: a message that has not begun is not sent. A small one that has begun may still arrive;
+ *     a large one is dropped by the peer, whose receive gets -ETIMEDOUT and the length. In plain
+ *     mode, or if the device can't recall the payload, a send that has begun ends the connection
+ *     with -ETIMEDOUT.
  *
- * Resolution: the interval between calls of leat_msg_events(), each of which expires at most 256
+ * Resolution: the interval between calls of leat_msg_events(). One call expires at most 256
  * requests.
  */
 #define LEAT_MSG_F_DEADLINE 0x01
 /**
  * In, of a send: the message is the concatenation of the pieces in @ref leat_msg_req.iov; buf and
  * mr are ignored, and size is set from the pieces. The pieces are copied, and need not be
- * registered: small messages as always; longer ones in leat mode in several sends, each of which
- * uses a credit. In plain mode the message has at most leat_msg_conf.eager_max bytes, or fails with
- * -EMSGSIZE.
+ * registered. In leat mode a message longer than eager_max takes several sends, each of which uses
+ * a credit. In plain mode a message longer than leat_msg_conf.eager_max bytes fails with -EMSGSIZE.
  */
 #define LEAT_MSG_F_IOV 0x02
 /**
- * In, of a send: as LEAT_MSG_F_IOV, with the chain @ref leat_msg_req.mbuf, which the caller keeps.
+ * In, of a send: as LEAT_MSG_F_IOV, but the pieces are the segments of the mbuf chain
+ * @ref leat_msg_req.mbuf, which stays the caller's.
  */
 #define LEAT_MSG_F_MBUF 0x04
 /**
- * In, of a send in leat mode: the send is done when a receive of the peer has the message, or with
- * -EMSGSIZE or -ETIMEDOUT if the peer dropped it. Sends behind it travel meanwhile, but come back
- * only after it. Plain mode: -EOPNOTSUPP.
+ * In, of a send in leat mode: the send is done only when a receive of the peer has the message; it
+ * fails with -EMSGSIZE or -ETIMEDOUT if the peer dropped the message. Sends posted behind it travel
+ * meanwhile, but come back only after it. In plain mode the send fails with -EOPNOTSUPP.
  */
 #define LEAT_MSG_F_DELIVERED 0x08
 /** @} */
@@ -217,28 +226,30 @@ struct leat_msg_req {
 	 * size.
 	 */
 	void *buf;
-	uint64_t size; /**< in: bytes to send, or the longest message that may be received */
-	struct leat_mr
-		*mr; /**< in: region that holds buf; where leat_dev_info.mr_local and size > 0 */
-	void *user;  /**< the caller's; never touched */
+	uint64_t size;	    /**< in: bytes to send, or the longest message that may be received */
+	struct leat_mr *mr; /**< in: region of buf; needed if leat_dev_info.mr_local and size > 0 */
+	void *user;	    /**< the caller's; never touched */
 	struct leat_msg_conn *conn; /**< out: connection on which the request was posted */
 	uint64_t len;		    /**< out: bytes of the message */
 	/**
-	 * out: 0, or why there was no message:
-	 * -ECANCELED cancelled, or the connection was closed here; -ENOTCONN the peer closed;
-	 * -EMSGSIZE of a receive: the message is longer than its size, or than an object of the
-	 * mempool; len is the message's length, the message is dropped, and the connection goes on.
-	 * Of a send: longer than the device or the peer's max_size allows, or, where the peer
-	 * reports it (a large message in leat mode), than the receive that it met;
-	 * -ENOBUFS the connection has ended, and for LEAT_MSG_NOBUFS_US there was no buffer for a
-	 * message that had arrived (that message and those behind it are dropped);
-	 * -ENODATA of a receive: the peer has called leat_msg_shutdown();
-	 * -EINVAL no buffer, or no mr; -EOPNOTSUPP plain mode, and LEAT_MSG_F_DELIVERED;
-	 * -EPROTO the peer broke the protocol; -ECONNRESET, -ETIMEDOUT and others as
-	 * leat_event.status. -ETIMEDOUT also: the deadline of the request passed, or the deadline
-	 * of the peer's request that it met. All but -EMSGSIZE, -EINVAL, -EOPNOTSUPP, -ENODATA,
-	 * -ETIMEDOUT, and -ECANCELED after a cancel, mean that the connection has ended; after
-	 * -ETIMEDOUT it may have.
+	 * out: 0, or why the message was not sent or received:
+	 *   - -ECANCELED: the request was cancelled, or the connection was closed here
+	 *   - -ENOTCONN: the peer closed the connection
+	 *   - -EMSGSIZE of a receive: the message is longer than the request's size, or than an
+	 *     object of the mempool. len is the message's length; the message is dropped.
+	 *   - -EMSGSIZE of a send: longer than the device or the peer's max_size allows; a large
+	 *     message in leat mode: or longer than the peer's receive, if the peer reports it
+	 *   - -ENOBUFS: the connection has ended, and for LEAT_MSG_NOBUFS_US there was no buffer
+	 *     for a message that had arrived. That message and those behind it are dropped.
+	 *   - -ENODATA of a receive: the peer has called leat_msg_shutdown()
+	 *   - -EINVAL: no buffer, or no mr; -EOPNOTSUPP: LEAT_MSG_F_DELIVERED in plain mode
+	 *   - -ETIMEDOUT: the deadline of this request passed, or of the peer's request for the
+	 *     same message
+	 *   - -EPROTO: the peer broke the protocol; -ECONNRESET, -ETIMEDOUT and others as
+	 *     leat_event.status
+	 *
+	 * The connection goes on after -EMSGSIZE, -EINVAL, -EOPNOTSUPP, -ENODATA, and a cancel's
+	 * -ECANCELED; it may have ended after -ETIMEDOUT; it has ended after all others.
 	 */
 	int32_t status;
 	uint8_t recv;		   /**< out: 0 for a send, 1 for a receive */
@@ -296,8 +307,8 @@ struct leat_msg_event {
 	/**
 	 * ENDED: 0: the peer closed in order; else why the connection ended: as leat_event.status,
 	 * -EPROTO, -EMSGSIZE; -EPROTONOSUPPORT: the peer does not speak leat mode.
-	 * CLOSED: 0; -ETIMEDOUT: sends were left when the time was up, or nothing had come from the
-	 * peer yet (leat_msg_close()); or why the connection had ended.
+	 * CLOSED: 0; -ETIMEDOUT: when the timeout of leat_msg_close() had passed, sends were left
+	 * or nothing had come from the peer yet; others: why the connection had ended before.
 	 */
 	int status;
 	/** text for people: peer, operation, cause; "closed by 10.0.0.1:7000" with status 0 */
@@ -317,9 +328,12 @@ struct leat_msg_stats {
 	uint64_t ended_errors; /**< connections ended because of what the peer did */
 	uint32_t credits;      /**< leat_msg_conf.credits, or the value chosen for 0 */
 	uint32_t conns;	       /**< connections open now */
-	/** messages that have arrived and wait for a receive, now; one send counts as one */
+	/**
+	 * messages that have arrived and wait for a receive, now; small messages that came in one
+	 * send count as one
+	 */
 	uint32_t held;
-	uint32_t held_max; /**< maximum of held of one connection ever; never more than credits */
+	uint32_t held_max; /**< most that one connection ever held; never more than credits */
 	uint64_t memory;   /**< bytes allocated by leat_msg_create(); never changes */
 };
 
@@ -348,12 +362,12 @@ struct leat_msg_conn_stats {
  *
  * Adds TSEND and TRECV to ops, raises max_peers to the context's max_conns, and adds the context's
  * receives to rx_depth, in which the application puts its own receives, if any, before the call.
- * All other fields stay as they are. With credits 0 it asks for fewer than LEAT_MSG_CREDITS_DEFAULT
- * where the device has no room for as many.
+ * All other fields stay as they are. If conf.credits is 0 and the device has no room for
+ * LEAT_MSG_CREDITS_DEFAULT, it asks for fewer.
  * @param dev the device of the endpoint
  * @param conf what leat_msg_create() will get, NULL for the defaults
  * @param[in,out] ep_conf zeroed, or with what the application needs itself
- * @return 0; with leat_err_msg(), and ep_conf unchanged:
+ * @return 0; else a negative errno, with leat_err_msg(), and ep_conf is unchanged:
  *   - -EINVAL: a value out of range, or more than the device has
  *   - others of leat_dev_info_for()
  */
@@ -376,9 +390,9 @@ LEAT_API struct leat_msg *leat_msg_create(struct leat_ep *ep, const struct leat_
 /**
  * Free a context.
  *
- * A context that was put below a reactor (leat_msg_reactor.h) which has stopped or was destroyed
- * closes its connections first, without draining: their requests come back to the functions of its
- * leat_msg_reactor_conf. Then the call may take a second.
+ * If the context is attached to a reactor (leat_msg_reactor.h), and that reactor has stopped or was
+ * destroyed, the call first closes all connections without draining them, which can take a second.
+ * Their requests are passed to the functions of leat_msg_reactor_conf.
  * @return 0 (also for NULL); -EBUSY: connections are open, leat_err_msg() counts them
  */
 LEAT_API int leat_msg_destroy(struct leat_msg *m);
@@ -399,8 +413,9 @@ LEAT_API struct leat_msg_conn *leat_msg_connect(struct leat_msg *m, const char *
  * @param m the context
  * @param ev the LEAT_EV_CONNECT_REQ
  * @param conf NULL for the defaults
- * @return the connection, or NULL with rte_errno (the request is still to be rejected): ENOSPC,
- *   EINVAL, ENOTCONN; EPROTONOSUPPORT: LEAT_MSG_LEAT, and the peer does not speak it
+ * @return the connection, or NULL with rte_errno: ENOSPC, EINVAL, ENOTCONN; EPROTONOSUPPORT:
+ *   conf.mode is LEAT_MSG_LEAT, and the peer does not speak it. After a failure the caller still
+ *   has to reject the request.
  */
 LEAT_API struct leat_msg_conn *leat_msg_accept(struct leat_msg *m, const struct leat_event *ev,
 					       const struct leat_msg_conn_conf *conf);
@@ -409,8 +424,8 @@ LEAT_API struct leat_msg_conn *leat_msg_accept(struct leat_msg *m, const struct 
  * Reject a connection request, with a reason for the peer.
  *
  * The peer's LEAT_MSG_ENDED has -ECONNREFUSED and the text. A connector that asked for plain mode
- * gets no text. Events of the peer id still come until the id is free again;
- * leat_msg_handle_event() takes them.
+ * gets no text. leat_msg_handle_event() takes the events that still come for the peer id until the
+ * id is free again.
  * @param m the context
  * @param ev the LEAT_EV_CONNECT_REQ
  * @param why a short text, cut off at what the device can carry. NULL: none
@@ -442,18 +457,18 @@ LEAT_API const void *leat_msg_priv(const struct leat_event *ev, uint16_t *len);
 /**
  * Send messages, in this order.
  *
- * In leat mode small messages that are posted one by one travel together. They leave as soon as
- * there is one for each message of the connection that the application got in this turn, or when
- * the turn ends. A turn ends when leat_msg_poll() finds nothing done, by leat_msg_flush(), and at
- * the latest in the second leat_msg_poll() that the application makes after taking all requests
- * that were done. The only message of a conversation leaves at once (doc/guide/msg.md, "Together").
- * Messages posted in one call leave at once, and waiting messages leave before them.
+ * In leat mode small messages that are posted one by one wait to travel together. They leave when
+ * the application has posted one for each message that it got from the connection in this turn, or
+ * when the turn ends. A turn ends when leat_msg_poll() finds nothing done, or by leat_msg_flush(),
+ * and at the latest in the second leat_msg_poll() after the application has taken all requests that
+ * were done. In a conversation of one message at a time each leaves at once (doc/guide/msg.md,
+ * "Together"). Messages posted in one call leave at once, and waiting messages leave before them.
  *
- * Only eager messages are copied; other buffers are the device's until the request is back. Done
- * means that the buffer may be used again, not that the peer has the message.
+ * Only eager messages are copied; other buffers are the device's until the request is back. A send
+ * that is done frees its buffer; it does not mean that the peer has the message.
  * @return how many were accepted; fewer than n, with rte_errno: EALREADY (reqs[ret] is posted
- *   already), ESHUTDOWN (leat_msg_close() was called, or leat_msg_shutdown()). A request that is
- *   wrong in itself is accepted, and its status says what is wrong.
+ *   already), ESHUTDOWN (leat_msg_close() was called, or leat_msg_shutdown()). A request with
+ *   wrong values is accepted, and fails with a status that says why.
  */
 LEAT_API uint16_t leat_msg_send(struct leat_msg_conn *c, struct leat_msg_req **reqs, uint16_t n);
 
@@ -473,15 +488,15 @@ LEAT_API uint16_t leat_msg_recv(struct leat_msg_conn *c, struct leat_msg_req **r
 
 /**
  * Send one message to several connections of a context, of any formats.
- * @param conns the connections, n of them
+ * @param conns the connections
  * @param n number of connections, > 0
  * @param req the message. It comes back once, when all connections are done with it: with status 0,
- *   or the first failure, and conn NULL. leat_msg_cancel() does not take it back.
- * @param parts one request for each connection, zeroed before the first use, and not to be touched
- *   until req is back; then each has the status of its connection
- * @return how many connections took it; -EALREADY (req or a part is posted), -EINVAL (n is 0, or
- *   the connections belong to several contexts). If fewer than n took it, req has the failure, and
- *   comes back.
+ *   or the first failure, and conn NULL. leat_msg_cancel() can't cancel it.
+ * @param parts n requests, one for each connection, zeroed before the first use. The caller must
+ *   not touch them until req is back; then each has the status of its connection.
+ * @return how many connections accepted the message; -EALREADY (req or a part is posted), -EINVAL
+ *   (n is 0, or the connections belong to several contexts). If fewer than n accepted it, req still
+ *   comes back, with the first failure.
  */
 LEAT_API int leat_msg_send_many(struct leat_msg_conn **conns, uint16_t n, struct leat_msg_req *req,
 				struct leat_msg_req *parts);
@@ -496,13 +511,14 @@ LEAT_API int leat_msg_send_many(struct leat_msg_conn **conns, uint16_t n, struct
 LEAT_API int leat_msg_shutdown(struct leat_msg_conn *c);
 
 /**
- * Cancel a request. It comes from leat_msg_poll() with -ECANCELED; in plain mode a receive may come
- * with its message instead, if that was faster.
+ * Cancel a request. leat_msg_poll() gives it back with -ECANCELED; in plain mode a receive whose
+ * message is faster than the cancel comes back with the message. Unlike a deadline, a cancel never
+ * drops a message or ends a connection.
  * @return
- *   - 0: the request will come back so
- *   - -ENOENT: the request is not posted, or done
- *   - -EOPNOTSUPP: its message is under way; the request ends by itself, by its deadline, or with
- *     the connection. A cancel never costs a message or a connection, as deadlines may.
+ *   - 0: the request is cancelled, and will come back
+ *   - -ENOENT: the request is not posted, or is done
+ *   - -EOPNOTSUPP: its message is under way; the request goes on, until it is done, its deadline
+ *     passes, or the connection ends
  */
 LEAT_API int leat_msg_cancel(struct leat_msg_req *req);
 
@@ -550,15 +566,15 @@ LEAT_API uint16_t leat_msg_events(struct leat_msg *m, struct leat_msg_event *ev,
  * disconnected. Receives that got no message until then come back with -ECANCELED. LEAT_MSG_CLOSED
  * follows after the last request. In leat mode the peer can still receive all that was sent (a peer
  * from which nothing has come yet is pinged first, within the timeout, to see that it listens). In
- * plain mode messages for which the peer has posted no receives when the disconnect comes may be
- * lost, so let the peer close.
+ * plain mode the disconnect may lose messages for which the peer has not posted receives by then:
+ * let the receiving side close first.
  * @param c the connection
  * @param timeout_us 0: don't drain
  * @return 0; -EALREADY: it is closing
  */
 LEAT_API int leat_msg_close(struct leat_msg_conn *c, uint64_t timeout_us);
 
-/** Return the format of a connection: AUTO until it is up. */
+/** Return the format of a connection: LEAT_MSG_AUTO until it is up. */
 LEAT_API enum leat_msg_mode leat_msg_conn_mode(const struct leat_msg_conn *c);
 
 /** Return the peer id of a connection; LEAT_PEER_ANY when it has ended. */

@@ -5,7 +5,7 @@
 
 /**
  * @file
- * Messages below a reactor: one call replaces a loop of the application's own.
+ * Message contexts driven by a reactor: one call replaces the application's own loop.
  *
  * @code
  *	static void on_done(void *arg, struct leat_msg_req **reqs, uint16_t n, uint64_t now);
@@ -38,8 +38,8 @@
  *      0          1/4                         5/8                3/4              1
  *
  * Each step ends early when it has nothing left to do. The first step exists only if the reactor
- * has tasks: they may still send and close by themselves while they end. Sends left at the end of
- * the second step are named by the stop: "3 sends to 10.0.0.1:7000".
+ * has tasks: while they end they may still send, and close their connections. If sends are left at
+ * the end of the second step, the stop reports them: "3 sends to 10.0.0.1:7000".
  *
  * Thread rules: as for pollers; callbacks run on the reactor's thread.
  */
@@ -73,7 +73,7 @@ typedef void (*leat_msg_done_fn)(void *arg, struct leat_msg_req **reqs, uint16_t
 /** Take an event of a connection. */
 typedef void (*leat_msg_event_fn)(void *arg, const struct leat_msg_event *ev);
 
-/** Functions that a context calls below a reactor. */
+/** Functions that a context calls while a reactor drives it. */
 struct leat_msg_reactor_conf {
 	leat_msg_done_fn done;	 /**< gets requests that are done; required */
 	leat_msg_event_fn event; /**< gets events of connections; NULL: they are dropped */
@@ -88,11 +88,11 @@ struct leat_msg_reactor_conf {
 };
 
 /**
- * Put a context below a reactor: from here on the reactor makes the calls that leat_msg.h asks of a
- * loop.
+ * Attach a context to a reactor: from here on the reactor makes the calls that leat_msg.h asks of
+ * an application's loop.
  *
- * The endpoint must not have been given to the reactor by itself, and can have one context below a
- * reactor; ops of a further context come to conf.ops.
+ * The endpoint itself must not have been added with leat_reactor_ep_add(). Only one of its contexts
+ * can be attached; ops of its other contexts come to conf.ops.
  *
  * @param m
  *   The context.
@@ -103,7 +103,7 @@ struct leat_msg_reactor_conf {
  * @return
  *   - 0
  *   - -EINVAL: conf.done is NULL
- *   - -EALREADY: the context is below a reactor
+ *   - -EALREADY: the context is attached to a reactor
  *   - -ENOSPC, -EPERM: as leat_reactor_poller_add()
  *   - -ENOMEM
  */
@@ -111,11 +111,11 @@ LEAT_API int leat_msg_reactor_add(struct leat_msg *m, struct leat_reactor *r,
 				  const struct leat_msg_reactor_conf *conf);
 
 /**
- * Take a context away from its reactor. Connections stay open; the application drives the context.
+ * Detach a context from its reactor. Connections stay open; the application drives the context.
  *
  * @return
- *   0; -ENOENT: the context is below no reactor; -EPERM: wrong thread; -EBUSY: called in one of the
- *   context's callbacks.
+ *   0; -ENOENT: the context is attached to no reactor; -EPERM: wrong thread; -EBUSY: called in one
+ *   of the context's callbacks.
  */
 LEAT_API int leat_msg_reactor_remove(struct leat_msg *m);
 

@@ -5,7 +5,7 @@
 
 /**
  * @file
- * Messages for tasks, with calls that wait as those of a socket do.
+ * Messages for tasks, with blocking calls like those of a socket.
  *
  * @code
  *	static int
@@ -27,13 +27,13 @@
  *	}
  * @endcode
  *
- * A *net* is all that messages need below the reactor of a task: an endpoint, a context on it, and
- * their pollers in the reactor. A program need not look after it: the reactor's stop closes it, and
- * the reactor's destruction frees it. leat_msg_net_close() does both earlier.
+ * A *net* is all that a task needs for messages: an endpoint, a message context on it, and their
+ * pollers in the task's reactor. A program need not close it: the reactor's stop closes it, and the
+ * reactor's destruction frees it. leat_msg_net_close() does both earlier.
  *
- * Calls named leat_msg_task_... wait, as tasks do: other tasks run meanwhile. The cancel of the
- * task and its deadline (leat_task_within(), leat_task_deadline_set()) end each of these waits,
- * with -ECANCELED or -ETIMEDOUT:
+ * Calls named leat_msg_task_... suspend only the calling task; other tasks run meanwhile. A cancel
+ * of the task ends each of these calls with -ECANCELED, and the task's deadline
+ * (leat_task_within(), leat_task_deadline_set()) with -ETIMEDOUT. What then happens:
  *
  *     dial     the attempt ends
  *     accept   connections that come stay for the next accept
@@ -41,18 +41,18 @@
  *              the call returns 0
  *     recv     the buffer is the caller's again when the call returns; a message that arrived
  *              before the cancel is returned, a later one is for the next receive
- *     close    the close goes on by itself
+ *     close    the connection goes on closing without the task
  *
  * A cancelled or late call does not wait for calls before it, even if its message has begun. A
- * large message that is only partly sent or received is dropped as by LEAT_MSG_F_DEADLINE: the
- * task at the other side gets -ETIMEDOUT, and the connection goes on. Where that is impossible (a
- * send that has begun in plain mode; a device that does not take a payload back) the connection
+ * large message that is only partly sent or received is dropped, as LEAT_MSG_F_DEADLINE describes:
+ * the task at the other side gets -ETIMEDOUT, and the connection goes on. Where that is impossible
+ * (a send that has begun in plain mode; a device that does not take a payload back) the connection
  * ends with -ETIMEDOUT, and the call returns when the device has given back the buffer.
  *
- * Several tasks may use one connection. Their sends are sent in the order of the calls, and their
- * receives get messages in that order. When the connection has ended, each call returns the reason,
- * but messages that arrived before are received first. One call of leat_msg_task_close() has to
- * close the connection; after it no task may use the connection any more.
+ * Several tasks may use one connection. Messages are sent, and are given to receives, in the order
+ * in which the tasks made the calls. When the connection has ended, each call returns the reason,
+ * but messages that arrived before are received first. One task has to close the connection with
+ * leat_msg_task_close(); after that no task may use the connection any more.
  *
  * A client that sends and closes before its listener has seen the connection come up may lose what
  * it sent: it should wait for an answer (doc/guide/msg.md, "Stopping").
@@ -88,8 +88,8 @@ struct leat_msg_net;
 /** Configuration of a net. Zeroed means all defaults. */
 struct leat_msg_net_conf {
 	/**
-	 * Name of the device; NULL: the device that was opened last, so that a device on top of
-	 * another one of the command line, as fabric_fault is, is chosen before that one.
+	 * Name of the device; NULL: the device that was opened last. If one device of the command
+	 * line wraps another, as fabric_fault does, that is the wrapping one.
 	 */
 	const char *dev;
 	const char *name;   /**< name of the endpoint, for logs and telemetry; NULL: "epN" */
@@ -117,7 +117,7 @@ struct leat_msg_net_conf {
 };
 
 /**
- * Open a net below the reactor of the calling task.
+ * Open a net on the reactor of the calling task.
  *
  * The net has a wait object if the reactor blocks (LEAT_IDLE_BLOCK) and the device offers one.
  *
@@ -126,7 +126,7 @@ struct leat_msg_net_conf {
  * @return
  *   The net, or NULL with rte_errno:
  *   - EPERM: not in a task
- *   - ENODEV: there is no such device, or no device
+ *   - ENODEV: no device has that name, or there is no device at all
  *   - ECANCELED: the reactor stops
  *   - others of leat_ep_create(), leat_msg_create() and leat_msg_reactor_add()
  */
@@ -141,9 +141,9 @@ LEAT_API struct leat_msg_net *leat_msg_net_open(const struct leat_msg_net_conf *
  *
  * @return
  *   - 0 (also for NULL): the net is freed
- *   - -ETIMEDOUT: sends were left; the net is freed
- *   - -ECANCELED, or -ETIMEDOUT with the task's deadline passed: the net is closing, and is freed
- *     with the reactor; it must not be used any more
+ *   - -ETIMEDOUT: some messages were not sent in time; the net is freed
+ *   - -ECANCELED, or -ETIMEDOUT because the task's deadline passed: the net goes on closing, and is
+ *     freed with the reactor; it must not be used any more
  *   - -EPERM: the reactor runs, and the caller is not one of its tasks
  *   - -EBUSY: the device does not give back what was posted
  */
@@ -154,8 +154,8 @@ LEAT_API struct leat_msg *leat_msg_net_msg(const struct leat_msg_net *net);
 
 /**
  * Register memory for large messages, for the lifetime of the net; free it only after the net.
- * Where leat_dev_info.mr_local is false this is not needed, and does nothing.
- * @return 0; -ENOSPC: LEAT_MSG_NET_REGIONS; others of leat_mr_register()
+ * If leat_dev_info.mr_local is false this is not needed, and does nothing.
+ * @return 0; -ENOSPC: LEAT_MSG_NET_REGIONS are registered already; others of leat_mr_register()
  */
 LEAT_API int leat_msg_net_register(struct leat_msg_net *net, void *addr, size_t len);
 
@@ -180,10 +180,9 @@ LEAT_API int leat_msg_task_dial(struct leat_msg_net *net, const char *addr, uint
 				struct leat_msg_conn **conn);
 
 /**
- * Listen at an address, as leat_ep_listen(), without waiting. A net listens at one address at a
- * time.
- * @return 0; others as leat_ep_listen(). After leat_msg_task_unlisten() -EALREADY for another
- *   address.
+ * Listen at an address, as leat_ep_listen(), without waiting. A net has one address: after
+ * leat_msg_task_unlisten() it can listen again only at the same one.
+ * @return 0; others as leat_ep_listen(); -EALREADY: the net has another address, or listens already
  */
 LEAT_API int leat_msg_task_listen(struct leat_msg_net *net, const char *addr);
 
@@ -191,14 +190,15 @@ LEAT_API int leat_msg_task_listen(struct leat_msg_net *net, const char *addr);
 LEAT_API int leat_msg_task_listen_addr(struct leat_msg_net *net, char *addr, size_t len);
 
 /**
- * Stop listening, without waiting. Connections that wait for an accept are closed, tasks in
- * leat_msg_task_accept() come back with -ESHUTDOWN, and connection requests are rejected. Nothing
- * happens if the net does not listen.
+ * Stop listening, without waiting. Connections that wait for an accept are closed, calls of
+ * leat_msg_task_accept() that wait return -ESHUTDOWN, and further connection requests are rejected.
+ * Do nothing if the net does not listen.
  */
 LEAT_API void leat_msg_task_unlisten(struct leat_msg_net *net);
 
 /**
- * Wait for a connection from a peer. Several tasks may wait: the one that came first gets it.
+ * Wait for a connection from a peer. Several tasks may wait; connections are given to them
+ * in the order of their calls.
  *
  * @param net
  *   The net.
@@ -240,19 +240,19 @@ LEAT_API int leat_msg_task_recv(struct leat_msg_conn *c, void *buf, size_t size)
  * Close a connection, and wait until it is closed.
  *
  * What was posted is sent until timeout_us has passed, then the peer is disconnected. The timeout
- * covers the sends only; the disconnect takes as long as the device waits for a peer that does not
- * answer it. A task that can't wait for that uses leat_task_within(). Receives of other tasks come
- * back with -ESHUTDOWN. The call is also valid when the connection has ended, and in a task that
- * was cancelled: then the close goes on by itself.
+ * covers the sends only: if the peer does not answer the disconnect, the call lasts until the
+ * device gives up on the peer. leat_task_within() bounds the whole call. Receives of other tasks
+ * return -ESHUTDOWN. The call is also valid when the connection has ended, and in a task that was
+ * cancelled: then the connection goes on closing without the task.
  *
  * @param c
  *   The connection.
  * @param timeout_us
  *   Microseconds; 0: what was not sent is lost.
  * @return
- *   - 0: closed; or a stop of the reactor had closed it before
+ *   - 0: closed, by this call or before it by the stop of the reactor
  *   - -ETIMEDOUT: closed, and some messages were not sent
- *   - -ECANCELED, or -ETIMEDOUT with the task's deadline passed: the close goes on by itself
+ *   - -ECANCELED, or -ETIMEDOUT because the task's deadline passed: the connection goes on closing
  */
 LEAT_API int leat_msg_task_close(struct leat_msg_conn *c, uint64_t timeout_us);
 
@@ -260,8 +260,8 @@ LEAT_API int leat_msg_task_close(struct leat_msg_conn *c, uint64_t timeout_us);
  * @name Bursts
  *
  * Many messages in one call, in their order, with the requests of leat_msg.h. While a task waits
- * for a request, its leat_msg_req.user is not the caller's; it is NULL afterwards. Each request
- * brings its buffer, and its mr as leat_msg.h says. A task may also post requests with
+ * for a request the library uses leat_msg_req.user, and sets it to NULL afterwards. The caller sets
+ * buf of each request, and mr where leat_msg.h requires it. A task may also post requests with
  * leat_msg_send() or leat_msg_recv() and wait for them later.
  */
 /**@{*/
@@ -283,8 +283,8 @@ LEAT_API int leat_msg_task_wait_all(struct leat_msg_conn *c, struct leat_msg_req
 				    uint16_t n);
 
 /**
- * Wait until one of the requests has come back. The others still have to be waited for, even when
- * the task was cancelled, which asks all of them to end.
+ * Wait until one of the requests has come back. The caller still has to wait for the others, even
+ * if the task was cancelled: a cancel asks all requests to end, but the call waits for one only.
  * @return the index of the first request, in the order of the array, that is not posted; -EINVAL: n
  *   is 0; -EBUSY; -EPERM
  */

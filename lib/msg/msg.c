@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Contexts: all memory, requests, and the connections' work.
+ * Contexts: their memory, their requests, and the running of their connections.
  *
  * Every op is part of a slot, and all slots are in one allocation: an op is this context's if its
- * address lies in it.
+ * address lies in that allocation. C is the number of credits, ctrl are control messages:
  *
  *     conns    [0]                          [1] ...
  *     slots    C tx | C rx | ctrl tx | 2 ctrl rx | C tx ...
@@ -247,7 +247,7 @@ uint16_t
 leat_msg_recv(struct leat_msg_conn *c, struct leat_msg_req **reqs, uint16_t n)
 {
 	n = req_take(c, &c->recvq, reqs, n, true);
-	/* Messages that wait for requests go on in the next process or poll, never in here. */
+	/* A message that waits gets its request in the next process or poll, never in this call. */
 	if (c->rx_arrived > 0 || c->state >= MSG_ENDING || c->peer_ended)
 		msg_work(c);
 	else if (c->early)

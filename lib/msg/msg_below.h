@@ -2,7 +2,7 @@
 #ifndef MSG_BELOW_H
 #define MSG_BELOW_H
 
-/* A context below a reactor; for reactor.c, and the nets above it. */
+/* A context that is attached to a reactor; for reactor.c, and for nets, which use it. */
 
 #include <leat_reactor.h>
 

@@ -24,7 +24,7 @@ void msg_telemetry_del(struct leat_msg *m);
 void msg_telemetry_answer(struct leat_msg *m) __rte_cold;
 
 /* stats.c */
-/* Add a connection's counters to a sum, as that of its context, which outlives it. */
+/* Add a connection's counters to a sum, for example that of its context. */
 void msg_stats_add(struct leat_msg_stats *sum, const struct leat_msg_conn *c);
 
 /* conn.c */
@@ -39,9 +39,11 @@ int msg_numbers_start(void);
 /* msg.c */
 /* Prepare a posted request that has flags. */
 void msg_take_flags(struct leat_msg_req *req);
-/* Post requests that can't leave at once, or not alone. @return as leat_msg_send() */
+/* Queue sends, and post as many as possible. @return as leat_msg_send() */
 uint16_t msg_tx_queue(struct leat_msg_conn *c, struct leat_msg_req **reqs, uint16_t n);
-/* Run the connections that have work. One that can't go on is queued again, for the next call. */
+/*
+ * Run the connections that have work. One that can't finish its work is queued for the next call.
+ */
 void msg_run(struct leat_msg *m);
 
 /* tx.c */
@@ -50,13 +52,13 @@ void msg_tx_run(struct leat_msg_conn *c);
 void msg_tx_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
 /* Finish the sends that are done, in order. */
 void msg_tx_finish(struct leat_msg_conn *c);
-/* Finish the requests of a sent slot, which still waits for its turn. */
+/* Finish the requests of a slot that was sent, while earlier slots were not. */
 void msg_tx_finish_early(struct leat_msg_conn *c, struct msg_slot *s);
-/* Take credit and grants that arrived. @return false: they can't be right; the connection ended */
+/* Take credit and grants that arrived. @return false: they are impossible; the connection ended */
 bool msg_tx_credit(struct leat_msg_conn *c, uint32_t credit, uint32_t granted);
 
 /*
- * Can credit and grants be right? If there is credit beyond LEAT_MSG_CREDITS_MAX, or a grant for a
+ * Are credit and grants possible? If there is credit beyond LEAT_MSG_CREDITS_MAX, or a grant for a
  * message that was not sent, one of the differences is negative.
  */
 static __rte_always_inline bool
@@ -77,24 +79,28 @@ struct msg_slot *msg_tx_begin_eager(struct leat_msg_conn *c, uint64_t len);
 void msg_gather_take(struct leat_msg_req *req);
 void msg_gather_copy(const struct leat_msg_req *req, uint64_t off, uint8_t *dst, uint64_t n);
 /*
- * Begin as many fragments as possible of a large message in pieces, the next request. req NULL:
- * only end a message that was given up in the middle. @return false: some fragments have to wait
+ * Begin as many fragments as possible of a large message in pieces; req is the next send. If the
+ * message before it was given up half-sent, end that one first; req NULL: do only that. @return
+ * false: some fragments have to wait
  */
 bool msg_tx_fragments(struct leat_msg_conn *c, struct leat_msg_req *req);
-/* Give up a send whose fragments have begun. @return false: req is not in the middle of its own */
+/* Give up a send of which some, but not all fragments have begun. @return false: req is not one */
 bool msg_tx_fragments_expire(struct leat_msg_conn *c, struct leat_msg_req *req);
-/* Take a fragment, the next message. @return false: it has to wait, or the connection ended */
+/* Take a fragment that is next in order. @return false: it has to wait, or the connection ended */
 bool msg_fragment_bind(struct leat_msg_conn *c, struct msg_slot *s);
 bool msg_fragment_expire(struct leat_msg_conn *c, struct leat_msg_req *req);
 
 /* answer.c */
 /* Ask for an answer, in the head of the slot. */
 void msg_answer_ask(struct leat_msg_req *req, struct msg_slot *s);
-/* Does a request that was sent still wait for its answer, or was finished as lost? */
+/*
+ * Does a request that was sent have to wait for its answer? Also true if the peer has dropped its
+ * message: then the request is finished here, with the reason.
+ */
 bool msg_answer_waits(const struct leat_msg_conn *c, struct leat_msg_req *req);
 /*
- * Note that the peer has received all ids below id. @return false: it can't be; the connection
- * ended
+ * Note that the peer has received all ids below id. @return false: id is impossible; the
+ * connection ended
  */
 bool msg_answered(struct leat_msg_conn *c, uint32_t id);
 /* Finish a request whose message the peer has dropped. */
@@ -103,21 +109,21 @@ void msg_answer_lost(struct leat_msg_conn *c, uint32_t id, uint8_t reason);
 /* reject.c */
 /* @return true: the event is about a peer that was rejected */
 bool msg_reject_event(struct leat_msg *m, const struct leat_event *ev);
-/* End a connection that the peer's hello rejects. */
+/* End a connection that the peer has rejected in its hello. */
 void msg_rejected(struct leat_msg_conn *c, const struct msg_hello *h, const uint8_t *why);
 
 /* shutdown.c */
 /* Let MSG_CTRL_END be sent, once all sends have begun. */
 void msg_end_run(struct leat_msg_conn *c);
-/* Take the peer's MSG_CTRL_END. @return false: it can't be right; the connection ended */
+/* Take the peer's MSG_CTRL_END. @return false: it is impossible; the connection ended */
 bool msg_end_arrived(struct leat_msg_conn *c, uint32_t id);
-/* End a connection on which message id came, though the peer's messages end at id end. */
+/* End a connection: message id came, though the peer has said that its last id is below end. */
 void msg_end_passed(struct leat_msg_conn *c, uint32_t id, uint32_t end);
 /* The peer has ended its direction: end the receives, once all messages are received. */
 void msg_ended_run(struct leat_msg_conn *c);
 
 /* ctrl.c */
-/* Send the next control message that is due: also credit and grants that no message carried. */
+/* Send the next control message that is due; also one for credit and grants no message carried. */
 void msg_ctrl_run(struct leat_msg_conn *c);
 /* Post the first control receives. */
 void msg_ctrl_start(struct leat_msg_conn *c);
@@ -131,11 +137,12 @@ void msg_timeouts_init(struct leat_msg *m);
 void msg_timeouts(struct leat_msg *m);
 /* Start the deadline of a posted request. */
 void msg_deadline_start(struct leat_msg_req *req);
-/* Look at a request again later: its deadline passed, and it can't be ended yet. */
+/* Restart the timer of a request whose deadline passed, and which can't be ended yet. */
 void msg_deadline_again(struct leat_msg_conn *c, struct leat_msg_req *req);
 /*
- * Give up a request that has begun, on an open connection. The request is done at once, or when the
- * device has given back its payload; or it can't be ended yet; or the connection ends.
+ * Give up a request that has begun, on an open connection. One of these follows: the request is
+ * done at once; it is done when the device has given back its payload; it can't be ended yet; the
+ * connection ends.
  */
 void msg_expire_begun(struct leat_msg_req *req);
 /* Start to watch whether the peer of an opened connection is alive. */
@@ -144,39 +151,41 @@ void msg_alive_start(struct leat_msg_conn *c);
 bool msg_heard(const struct leat_msg_conn *c);
 
 /* abandon.c */
-/* Give up a request for its task: it comes back once its buffer is free, ahead of its turn. */
+/*
+ * Give up a request for its task: it comes back once its buffer is free, even before earlier ones.
+ */
 int msg_req_abandon(struct leat_msg_req *req);
 void msg_abandoned_run(struct leat_msg_conn *c);
 /* Set the status of an abandoned request that has come back. */
 void msg_abandoned_back(struct leat_msg_req *req);
 
 /* drop.c */
-/* Take a payload's op that came back, of a request given up or a message that is dropped. */
+/* Take a payload's op that came back; its request was given up, or its message is dropped. */
 void msg_drop_arrived(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
-/* Drop the message of a slot whose payload's receive is not posted, and give back its request. */
+/* Drop the message of a slot whose payload receive is not posted, and finish its request. */
 void msg_drop(struct leat_msg_conn *c, struct msg_slot *s, enum msg_reason reason);
-/* Drop a small message that asked for an answer: the sender is told the reason. */
+/* Drop a small message that asked for an answer, and let the sender know the reason. */
 void msg_drop_asked(struct leat_msg_conn *c, struct msg_slot *s, uint8_t reason);
 /* Drop a message whose early receive is posted, and is too small. */
 void msg_drop_early(struct leat_msg_conn *c, struct msg_slot *s);
 /* Drop a message that its sender has given up, by sending an empty payload. */
 void msg_drop_given_up(struct leat_msg_conn *c, struct msg_slot *s);
-/* Post the receives of dropped messages, and let their senders be told. */
+/* Post the receives of dropped messages, and queue reports to their senders. */
 void msg_drop_run(struct leat_msg_conn *c);
-/* OVER: finish the dropped messages, of which nothing more comes. */
+/* State MSG_OVER: finish the dropped messages; nothing more of them comes. */
 void msg_drop_over(struct leat_msg_conn *c);
 /* Fill in the oldest drop that the peer has not been told of. @return false: there is none */
 bool msg_drop_report(const struct leat_msg_conn *c, struct msg_ctrl *ctrl);
-/* Note that the peer was told of it. */
+/* Note that the peer was told of the drop of message id. */
 void msg_drop_reported(struct leat_msg_conn *c, uint32_t id);
 /*
- * Handle the peer's drop of a message that was sent. @return false: it can't be right; the
+ * Handle the peer's report that it dropped a message. @return false: the report is impossible; the
  * connection ended
  */
 bool msg_tx_drop(struct leat_msg_conn *c, uint32_t id, uint8_t reason);
-/* Finish a send whose payload is not posted: the payload will be empty. */
+/* Finish a send whose payload is not posted; an empty payload will be sent instead. */
 void msg_tx_give_up(struct leat_msg_conn *c, struct msg_slot *s, int status);
-/* Handle a payload that came back. @return false: it was not recalled, or was sent, or failed */
+/* Handle a recalled payload's op. @return false: not recalled, or sent nevertheless, or failed */
 bool msg_tx_taken_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
 /* Did the peer's receive turn out too short, on a connection that goes on? */
 bool msg_recv_was_short(const struct leat_msg_conn *c, int status);
@@ -184,11 +193,11 @@ bool msg_recv_was_short(const struct leat_msg_conn *c, int status);
 int msg_reason_status(uint8_t reason);
 
 /* early.c */
-/* Post the next message's payload receive, if nothing of it has come, and a request waits. */
+/* Post the payload receive of the next message before its length comes, if a request waits. */
 void msg_early_post(struct leat_msg_conn *c);
-/* Take the length of a message with MSG_EARLY. */
+/* Take the length of a message whose slot has MSG_EARLY: its payload receive is posted. */
 void msg_early_length(struct leat_msg_conn *c, struct msg_slot *s, uint64_t len);
-/* Take the payload's op of a message with MSG_EARLY, which came back before the length. */
+/* Take the payload's op of a message whose slot has MSG_EARLY: it came back before the length. */
 void msg_early_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
 /* @return as leat_msg_cancel() */
 int msg_early_cancel(struct leat_msg_conn *c, const struct leat_msg_req *req);
@@ -196,29 +205,29 @@ int msg_early_cancel(struct leat_msg_conn *c, const struct leat_msg_req *req);
 /* arrive.c */
 /* Note a message in its slot, until it gets a request. */
 void msg_arrived(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id, uint64_t len);
-/* Take a payload's op that came back, of a message whose length is known. */
+/* Take a payload's op that came back; the length of its message is known. */
 void msg_payload_arrived(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
 
 /* rx.c */
-/* Prepare the payload's receive of that size, for the slot's request. */
+/* Prepare the receive of a payload of size bytes, into the buffer of the slot's request. */
 void msg_data_recv(struct leat_msg_conn *c, struct msg_slot *s, uint64_t size);
 /* Does a message fit its request, or the buffer that the request would get? */
 bool msg_fits(const struct leat_msg_conn *c, const struct leat_msg_req *req, uint64_t len);
-/* Finish a request that has its message. It goes back when those before it did. */
+/* Finish a request that has its message. It is given back once all requests before it were. */
 void msg_received(struct leat_msg_conn *c, struct leat_msg_req *req, uint64_t len);
 /*
- * Take the next request for a message, and get a buffer for it. fits: false if the message does not
- * fit. @return NULL: there is no request, or no buffer, now
+ * Take the next request for a message of len bytes, and get a buffer for it. *fits becomes false if
+ * the message does not fit. @return NULL: no request, or no buffer, is available now
  */
 struct leat_msg_req *msg_request_take(struct leat_msg_conn *c, uint64_t len, bool *fits);
 /* Post the first receives. */
 void msg_rx_start(struct leat_msg_conn *c);
 void msg_rx_run(struct leat_msg_conn *c);
-/* Do on an open connection what msg_later() put off. */
+/* Do the work that msg_later() put off, on an open connection. */
 void msg_rx_later(struct leat_msg_conn *c);
 /*
- * OVER: give receives the messages that have arrived whole, and status to the receives left. The
- * oldest may wait for a buffer, until its deadline.
+ * State MSG_OVER: give receives the messages that have arrived whole, and end the other receives
+ * with status. The oldest receive may first wait for a buffer, up to LEAT_MSG_NOBUFS_US.
  */
 void msg_rx_over(struct leat_msg_conn *c, int status);
 
@@ -228,11 +237,11 @@ void msg_fail(struct leat_msg_conn *c, int status, const char *fmt, ...)
 	__rte_format_printf(3, 4) __rte_cold;
 /* Handle an op that came back with an error. */
 void msg_op_failed(struct leat_msg_conn *c, const struct leat_op *op) __rte_cold;
-/* Handle the peer's end: it closed, or never came up. */
+/* Handle the last event of the peer: it closed, failed, or never came up. */
 void msg_peer_closed(struct leat_msg_conn *c, int status, const char *text);
-/* ENDING: go over to OVER as soon as the device has no ops. */
+/* State MSG_ENDING: change to MSG_OVER once the device has no ops and the peer has ended. */
 void msg_ending(struct leat_msg_conn *c);
-/* OVER: give sends the status, and receives the messages that arrived before, then the status. */
+/* State MSG_OVER: end the sends; give receives the messages that have arrived, then end them. */
 void msg_over(struct leat_msg_conn *c);
 /* End the drain of a closing connection, once all is sent or its time is up. */
 void msg_drain(struct leat_msg_conn *c);

@@ -8,6 +8,7 @@
  * out of the ordinary they return false without having done anything, and the caller takes the long
  * way.
  *
+ *     step      function             condition
  *     post      msg_fast_send()      no message waits before it; there is credit, and a free slot
  *     sent      msg_fast_sent()      no message waits for the slot
  *     arrived   msg_fast_arrived()   it is the next message, and its request is the oldest
@@ -22,7 +23,7 @@
 
 /* ---- steps shared with the long way ---- */
 
-/* tx.c: do as msg_req_check(), for a send that travels alone. */
+/* tx.c: check a send that travels alone. @return as msg_req_check() */
 int msg_alone_check(const struct leat_msg_conn *c, const struct leat_msg_req *req);
 
 /* Write a head, with the credit and the grants that travel with it. */

@@ -16,7 +16,7 @@
  *     early.c   plain mode: a payload's receive that is posted before the length arrives
  *     stats.c   counters
  *     telemetry.c  counters for people
- *     reactor.c a context below a reactor; net*.c, task_io.c: tasks that wait (msg_net.h)
+ *     reactor.c a context driven by a reactor; net*.c, task_io.c: tasks that wait (msg_net.h)
  *     gather.c  messages in several pieces of memory
  *     answer.c  sends that wait until their message was received
  *     many.c    one message to many connections
@@ -32,8 +32,8 @@
  * Message ids count per connection and direction, and wrap. A connection has C = credits slots in
  * each direction, and message id uses slot id % C, so the id finds everything about a message in
  * flight. (In leat mode small messages that travel together have one id and one slot, as if they
- * were one message.) A cursor is an id: all ids below it have done its step, and steps are done in
- * order:
+ * were one message.) A cursor is an id: all ids below it have completed the cursor's step, and each
+ * step is done in the order of ids:
  *
  *     sending      done <= post <= next
  *
@@ -75,8 +75,8 @@
 /* Ops per leat_ep_post() call. */
 #define MSG_BURST 32
 /*
- * Receives are posted when this many slots are free: few enough to post them while an answer is
- * under way.
+ * Receives are posted when this many slots are free: few enough to post all of them while an answer
+ * is under way.
  */
 #define MSG_RX_BATCH 4u
 /*
@@ -97,15 +97,15 @@
 #define MSG_BULK_WINDOW 16u
 /*
  * Leat mode: small messages wait to travel together until the application has nothing to do, but at
- * most this many turns: requests may always be done. A turn lasts at most MSG_CUT_MAX polls, for an
- * application that takes its requests a few at a time.
+ * most this many turns, since a busy application may find requests done in every turn. A turn lasts
+ * at most MSG_CUT_MAX polls, for an application that takes its requests a few at a time.
  */
 #define MSG_HOLD_TURNS 2u
 #define MSG_CUT_MAX 32u
 /*
- * Leat mode: number of messages expected to travel together: on a new connection, and at most. If a
- * new connection expected one, the first message of the application's first turn would leave alone,
- * so would the answer to it, and so on.
+ * Leat mode: how many messages are expected to travel together: on a new connection (FIRST), and at
+ * most (MAX). If a new connection expected one, the first message of the application's first turn
+ * would leave alone, so would the answer to it, and so on.
  */
 #define MSG_STREAM_FIRST 2u
 #define MSG_STREAM_MAX 32u
@@ -148,7 +148,7 @@ struct msg_slot {
 	uint16_t count; /* tx: number of messages, whose requests begin at req */
 	uint16_t flags;
 	uint8_t kind;
-	/* of a length, of a head and an eager message, or of a control message */
+	/* send or receive of a length, of a head (and an eager message), or of a control message */
 	struct leat_op op __attribute__((aligned(LEAT_CACHE_LINE)));
 	struct leat_op data; /* payload, in the request's buffer */
 } __attribute__((aligned(LEAT_CACHE_LINE)));
@@ -163,7 +163,7 @@ enum msg_state {
 	MSG_OVER,   /* the device has no ops, sends are done; arrived messages can be received */
 };
 
-/* From CANCELLED on a request goes back as soon as all requests before it did. */
+/* From CANCELLED on, a request is given back as soon as all requests before it were. */
 enum msg_req_state {
 	MSG_REQ_IDLE = 0,
 	MSG_REQ_QUEUED,
@@ -174,9 +174,9 @@ enum msg_req_state {
 };
 
 /* Private flags, besides LEAT_MSG_F_*. */
-#define MSG_F_PART 0x80 /* of one message to many connections */
+#define MSG_F_PART 0x80 /* a part of leat_msg_send_many() */
 #define MSG_F_GATHER (LEAT_MSG_F_IOV | LEAT_MSG_F_MBUF)
-/* Sends with these travel alone. */
+/* A send with one of these flags travels alone. */
 #define MSG_F_ALONE (MSG_F_GATHER | LEAT_MSG_F_DELIVERED)
 
 /* The requests of one direction, in the order of posting. */
@@ -199,8 +199,8 @@ struct leat_msg_conn {
 	bool fast; /* leat mode, open, and not closing: see msg_fast.h */
 	struct msg_list sendq;
 	uint32_t tx_next, tx_post, tx_data, tx_done;
-	uint32_t tx_credit;  /* ids below may be sent */
-	uint32_t tx_granted; /* payloads of ids below may be sent */
+	uint32_t tx_credit;  /* ids below it may be sent */
+	uint32_t tx_granted; /* payloads of ids below it may be sent */
 	uint32_t tx_out;     /* ops that the device has */
 	uint32_t tx_large; /* leat mode: messages that have begun and whose payload is not posted */
 
@@ -213,18 +213,18 @@ struct leat_msg_conn {
 	uint8_t mode; /* enum leat_msg_mode */
 	uint8_t any_id;
 	bool bulk;	 /* leat mode: the last message had MSG_BULK bytes or more */
-	bool grant;	 /* a payload's receive was posted, and the peer not told */
+	bool grant;	 /* a payload's receive was posted, which the peer does not know yet */
 	bool early;	 /* plain mode: post the next payload's receive before its length comes */
 	bool abandoned;	 /* there may be abandoned requests */
 	bool no_buffer;	 /* no buffer was available for the oldest message */
 	bool got_buffer; /* a request got a buffer in the current run */
 	bool waits;	 /* it waits for a buffer, or for room in the endpoint */
 	uint16_t peer;
-	uint16_t recv_peer; /* peer that receives name; any if the device can't receive from one */
+	uint16_t recv_peer; /* peer, or LEAT_PEER_ANY if the device can't receive from one only */
 	uint32_t mask;	    /* credits - 1 */
-	uint32_t tx_mask;   /* mask for sends: the same, or less, so that sends reuse fewer slots */
+	uint32_t tx_mask;   /* mask for sends: as mask, or less, so that sends reuse fewer slots */
 	uint32_t hold_turn; /* turn in which small messages left at once; further ones wait */
-	uint16_t want;	    /* number of waiting small messages that leave at once */
+	uint16_t want;	    /* small messages that wait leave as soon as there are this many */
 	uint32_t eager_max; /* value in use: the smaller one of both sides */
 	uint32_t eager_own; /* announced by this side */
 	uint32_t rx_window; /* most messages that may be under way or waiting here */
@@ -243,10 +243,10 @@ struct leat_msg_conn {
 	struct msg_slot *ctrl_tx, *ctrl_rx;
 	uint32_t ctrl_tx_id, ctrl_rx_id;
 	uint32_t ctrl_rx_next; /* id of the control message to be looked at next */
-	uint32_t tx_more;    /* receives that the peer has if it answered the last MSG_CTRL_MORE */
-	uint32_t tx_more_at; /* tx_credit at the last MSG_CTRL_MORE */
-	uint32_t ctrl_due;   /* kinds to be sent, bits 1 << enum msg_ctrl_kind */
-	uint32_t drops;	     /* rx: slots with MSG_DROP */
+	uint32_t tx_more;      /* receives the peer has once it follows the last MSG_CTRL_MORE */
+	uint32_t tx_more_at;   /* tx_credit at the last MSG_CTRL_MORE */
+	uint32_t ctrl_due;     /* kinds to be sent, bits 1 << enum msg_ctrl_kind */
+	uint32_t drops;	       /* rx: slots with MSG_DROP */
 
 	/* counters; leat_msg_conn_stats_get() fills in those that say "now" */
 	struct leat_msg_conn_stats stats;
@@ -264,7 +264,7 @@ struct leat_msg_conn {
 	bool end_reported; /* LEAT_MSG_SHUTDOWN is pending or reported */
 	uint32_t rx_end;
 
-	uint32_t tx_answered; /* the peer has received ids below; see answer.c */
+	uint32_t tx_answered; /* the peer has received all ids below it; see answer.c */
 
 	/* liveness of the peer; times in cycles, see timeout.c */
 	struct leat_wheel_node alive;
@@ -305,19 +305,19 @@ struct leat_msg {
 	uintptr_t slots_len;
 	struct leat_msg_conn *work;
 	struct leat_msg_conn *later;
-	/* connections in work wait for buffers, or for room in the endpoint */
+	/* some connections in work wait for buffers, or for room in the endpoint */
 	bool starved;
 	/* counts leat_msg_poll(); consecutive calls that left requests behind count as one */
 	uint32_t turn;
 	uint32_t held_turn; /* first turn in which messages that wait now were posted */
 	bool held;	    /* messages wait to travel together */
 	uint8_t cut;	    /* consecutive calls of leat_msg_poll() that left requests behind */
-	bool slow;	    /* for tests: connections take no short way */
+	bool slow;	    /* for tests: connections never use msg_fast.h */
 	struct msg_list done;
 	struct leat_msg_conn *conns;
 	struct leat_msg_conn **by_peer;
 	bool *rejected;		 /* by peer id: rejected with a reason, and not disconnected yet */
-	struct msg_below *below; /* state below a reactor; NULL: below none */
+	struct msg_below *below; /* attachment to a reactor; NULL: none */
 	struct leat_ep *ep;
 	struct leat_mr *mr;
 	uint8_t *buffers;
@@ -493,8 +493,8 @@ msg_rx_id(const struct leat_msg_conn *c, uint64_t tag)
 }
 
 /*
- * Leat mode: may an arriving message be wrong, since a fragmented one is incomplete or the peer has
- * announced its last message? Then no message goes straight to its request.
+ * Leat mode: does an arriving message need more checks, since a fragmented one is incomplete or the
+ * peer has announced its last message? Then no message goes straight to its request.
  */
 static inline bool
 msg_rx_in_turn(const struct leat_msg_conn *c)
@@ -503,8 +503,8 @@ msg_rx_in_turn(const struct leat_msg_conn *c)
 }
 
 /*
- * Return how many messages may be under way or waiting here. More may be, posted before a long
- * message shrank the window.
+ * Return how many messages may be under way or waiting here. There may be more for a while: their
+ * receives were posted before a long message shrank the window.
  */
 static inline uint32_t
 msg_rx_window(const struct leat_msg_conn *c)
@@ -548,7 +548,9 @@ msg_work(struct leat_msg_conn *c)
 	c->m->work = c;
 }
 
-/* Run a connection in its turn: others wait for buffers, or room in the endpoint, as well. */
+/*
+ * Queue a connection that waits for a buffer or room in the endpoint; such connections take turns.
+ */
 static inline void
 msg_wait(struct leat_msg_conn *c)
 {
@@ -574,8 +576,8 @@ msg_turn_holds(const struct leat_msg *m, const struct leat_msg_conn *c)
 
 /*
  * Put off posting receives, and prefetching for the next message, until the application has nothing
- * to do: it waits for the message that has just arrived. When half of the receives are used up the
- * caller posts at once instead.
+ * to do: now it should get the message that has just arrived. When half of the receives are used up
+ * the caller posts at once instead.
  */
 static inline void
 msg_later(struct leat_msg_conn *c)

@@ -50,8 +50,8 @@ msg_tag(enum msg_tag_kind kind, uint64_t base, uint32_t id)
  */
 struct msg_head {
 	uint64_t len;	  /* length of the first message */
-	uint32_t credit;  /* the head's sender has receives posted for all ids below */
-	uint32_t granted; /* ... and for the payloads of all large messages with ids below */
+	uint32_t credit;  /* this head's sender has receives posted for all ids below credit */
+	uint32_t granted; /* ... and for payloads of all large messages with ids below granted */
 };
 
 #define MSG_HEAD_LEN 16
@@ -60,7 +60,7 @@ struct msg_head {
  * The highest byte of a head's length has flags. A message with a flag is alone in its send.
  */
 #define MSG_LEN_ANSWER (UINT64_C(1) << 56)   /* answer when the message was received */
-#define MSG_LEN_FRAGMENT (UINT64_C(1) << 57) /* len: what is left of a fragmented message */
+#define MSG_LEN_FRAGMENT (UINT64_C(1) << 57) /* len: bytes of the message from here on */
 #define MSG_LEN_FLAGS (MSG_LEN_ANSWER | MSG_LEN_FRAGMENT)
 
 #define MSG_NEXT_LEN 8 /* bytes of the length of a further message in a send */
@@ -82,7 +82,7 @@ enum msg_ctrl_kind {
 	MSG_CTRL_DROP,	      /* large message arg is dropped: its payload is to be empty */
 	MSG_CTRL_PING,	      /* asks for a sign of life */
 	MSG_CTRL_PONG,	      /* the answer to a ping */
-	MSG_CTRL_MORE,	      /* a send waits for credit: have more receives, if you may */
+	MSG_CTRL_MORE,	      /* a send waits for credit: post more receives, if possible */
 	MSG_CTRL_ANSWER,      /* all messages with ids below arg were received, or dropped */
 	MSG_CTRL_END,	      /* no message with id arg or above will come */
 	MSG_CTRL_KINDS,
@@ -96,7 +96,7 @@ enum msg_reason {
 
 /*
  * A connection begins with receives for at most this many messages, and doubles them whenever its
- * sender has to wait for credit: buffers that take turns without need only empty the caches.
+ * sender has to wait for credit. With few buffers each is used again while the caches have it.
  */
 #define MSG_WINDOW_FIRST 64u
 

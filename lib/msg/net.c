@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Nets: an endpoint and a context in one object; sizes, close, memory regions. */
+/* Nets, each an endpoint and a message context in one object: open, close, memory regions. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -104,7 +104,7 @@ net_destroy(struct leat_msg_net *net)
 	return 0;
 }
 
-/* The reactor was destroyed: free the net. Its stop has named the sends that were left. */
+/* Free the net: its reactor was destroyed, whose stop has reported the sends that were left. */
 static void
 on_release(void *arg)
 {
@@ -182,7 +182,7 @@ leat_msg_net_open(const struct leat_msg_net_conf *conf)
 		leat_err(err, "%s", why);
 		return NULL;
 	}
-	/* The caller's strings may not outlive this call. */
+	/* The caller may free these strings after the call. */
 	net->conf.dev = net->conf.name = NULL;
 	return net;
 }

@@ -103,7 +103,7 @@ sock_conf(const struct sock *s, struct leat_msg_conn_conf *conf)
 	}
 }
 
-/* Close a connection that no task has. */
+/* Close a connection that no task uses. */
 static void
 sock_drop(struct sock *s)
 {
@@ -156,7 +156,7 @@ queue_serve(struct leat_msg_net *net)
 
 /* ---- events ---- */
 
-/* @return why a connection request can't be accepted, in text; NULL: it can */
+/* @return why a connection request can't be accepted, written to text; NULL: it can */
 static const char *
 refusal(const struct leat_msg_net *net, char *text, size_t len)
 {
@@ -186,7 +186,7 @@ on_request(struct leat_msg_net *net, const struct leat_event *ev)
 	struct sock *s;
 
 	if (refusal(net, text, sizeof(text)) == NULL) {
-		s = sock_take(net, SOCK_COMING, addr); /* there is one */
+		s = sock_take(net, SOCK_COMING, addr); /* refusal() found that one is free */
 		sock_conf(s, &conf);
 		s->conn = leat_msg_accept(net->m, ev, &conf);
 		if (s->conn != NULL) {
@@ -260,10 +260,13 @@ static void
 on_closed(struct sock *s, const struct leat_msg_event *ev)
 {
 	struct leat_msg_net *net = s->net;
-	/* If the connection had ended before, -ETIMEDOUT is the reason of that end. */
+	/*
+	 * If the connection had ended before, -ETIMEDOUT says why it ended, not that sends are
+	 * left.
+	 */
 	const bool left = ev->status == -ETIMEDOUT && s->why[0] == '\0';
 
-	/* The reactor's stop has closed it. */
+	/* A connection in these states was closed by the reactor's stop. */
 	if (s->state == SOCK_QUEUED)
 		queue_remove(s);
 	else if (s->state == SOCK_COMING)
@@ -327,7 +330,7 @@ dial_post(struct leat_resource_op *op)
 	return 0;
 }
 
-/* Stop waiting; the attempt ends by itself. */
+/* Stop waiting, and close the connection that is being set up. */
 static enum leat_cancel
 dial_cancel(struct leat_resource_op *op)
 {

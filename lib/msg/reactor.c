@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A context below a reactor, with three pollers:
+ * A context that a reactor drives, with three pollers:
  *
- *     endpoint's poller   on_ops: the context's own ops are taken out     on_ep_event
+ *     endpoint's poller   ops: the context takes its own (on_ops); events (on_ep_event)
  *     "msg"               requests are given out, then events, if there may be some
- *     "msg events"        each events_us: events, deadlines of connections
+ *     "msg events"        every events_us (leat_reactor_events_us()): events, deadlines
  *
- * The second poller comes behind the first in each turn: requests done in a turn are given out in
- * that turn. Its work comes from the endpoint, or from calls on the reactor's thread, so it does
- * not keep the reactor from blocking. Connections that wait for a buffer of a mempool or for room
- * in the endpoint are tried again each events_us at the latest.
+ * The second poller runs after the first in each turn, so requests that were done in a turn are
+ * given out in that turn. All its work comes from the endpoint, or from calls on the reactor's
+ * thread, so it does not keep the reactor from blocking. Connections that wait for a buffer of a
+ * mempool or for room in the endpoint are tried again at least every events_us.
  */
 
 #include <errno.h>
@@ -215,7 +215,7 @@ close_all(struct msg_below *b)
 	b->soon = true;
 }
 
-/* Do tasks still have time to use their connections, while they end? */
+/* Do tasks of the reactor still run, and have time left to use their connections? */
 static bool
 tasks_left(const struct msg_below *b, uint64_t now, uint64_t until)
 {
@@ -263,7 +263,7 @@ quiesce(void *arg, char *what, size_t len)
 
 	if (what == NULL)
 		return open > 0 || b->m->done.head != NULL;
-	/* This stop ends here; a later call belongs to another one. */
+	/* This stop ends here; a later call belongs to another stop. */
 	b->stop_at = 0;
 	b->cut = false;
 	if (b->left[0] != '\0') {
@@ -360,14 +360,13 @@ leat_msg_reactor_add(struct leat_msg *m, struct leat_reactor *r,
 	ret = pollers_add(b);
 	if (ret < 0) {
 		/*
-			 * leat_err_msg() stays that of the failure: on this thread removing can't
-			 * fail.
-			 */
+		 * leat_err_msg() keeps the text of the failure: on this thread removing can't fail.
+		 */
 		(void)pollers_remove(b);
 		free(b);
 		return ret;
 	}
-	/* Messages and events may have come before. */
+	/* Messages and events may have come before the context was attached. */
 	b->soon = true;
 	m->below = b;
 	return 0;
@@ -392,7 +391,9 @@ leat_msg_reactor_remove(struct leat_msg *m)
 	return 0;
 }
 
-/* Drive the endpoint until all connections are closed: no reactor does it any more. */
+/*
+ * Close all connections, and drive the endpoint until that is done: no reactor drives it any more.
+ */
 static int
 finish(struct msg_below *b)
 {

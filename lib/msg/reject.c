@@ -4,9 +4,9 @@
  * Rejecting a connection request with a reason.
  *
  * Not every device's reject carries a text, but an accept carries private data. So a connector that
- * said hello gets a hello with "rejected" set, and the reason behind it, and is disconnected; the
- * connection never comes up, and nothing is sent. A connector without a hello is rejected by the
- * fabric, without a reason.
+ * sent a hello is accepted with a hello that has "rejected" set, and the reason behind it, and then
+ * is disconnected. The connection never comes up, and nothing is sent. A connector without a hello
+ * is rejected by the fabric, without a reason.
  */
 
 #include <errno.h>

@@ -5,12 +5,12 @@
  *
  * Receives for the next lengths (plain) or heads (leat) are always posted, each for exactly one id:
  * whatever order the device completes them in, a receive can only be met by its own message. In
- * plain mode equal receives for any id can take their place (any_id); the tag that arrived then has
- * the id.
+ * plain mode receives that match any id can be posted instead (any_id); then the tag of the message
+ * that arrived has the id.
  *
  * A message that arrived (arrive.c) waits in its slot until there is a request for it. An eager
- * message is then copied, and the next one in the same slot waits, until there are no more. For a
- * large message the payload's receive is posted, of exactly the announced length, which is compared
+ * message is then copied, and the next one in the same slot waits for the next request. For a large
+ * message the payload's receive is posted, of exactly the announced length; the length is compared
  * with the request before any buffer is allocated.
  */
 
@@ -29,7 +29,7 @@ msg_copy_any(void *dst, const void *src, uint64_t n)
 
 /* ---- posting ---- */
 
-/* @return how many the endpoint took */
+/* Post receives. @return how many the endpoint took */
 static uint16_t
 post(struct leat_msg_conn *c, struct leat_op **ops, uint16_t n)
 {
@@ -133,9 +133,9 @@ msg_rx_start(struct leat_msg_conn *c)
 /* ---- binding messages to requests ---- */
 
 /*
- * Get a buffer for a request that has none. It is noted in the request: when the request is posted
- * again with it, the request gets another buffer, since this one is only as large as its message.
- * @return false: no buffer now
+ * Get a buffer for a request that has none. given_buf notes the buffer: if the request is posted
+ * again with it, the request gets another one, since this buffer is only as large as its message.
+ * @return false: no buffer is available now
  */
 static bool
 buffer_get(struct leat_msg_conn *c, struct leat_msg_req *req, uint64_t len)
@@ -210,7 +210,7 @@ request_take(struct leat_msg_conn *c, uint64_t len, bool *fits)
 			msg_wait(c);
 			return NULL;
 		}
-		/* It could never get a buffer: fail it, and give the message to the next one. */
+		/* The request can never get a buffer: fail it, and try the next request. */
 		msg_list_begun(&c->recvq, req);
 		msg_req_finish(req, -EINVAL, 0);
 	}
@@ -225,7 +225,7 @@ msg_request_take(struct leat_msg_conn *c, uint64_t len, bool *fits)
 	return request_take(c, len, fits);
 }
 
-/* Give the oldest message without a request one. @return false: no such message, or no request */
+/* Give a request to the oldest message that has none. @return false: no message, or no request */
 static inline bool
 bind(struct leat_msg_conn *c)
 {
@@ -278,7 +278,7 @@ bind(struct leat_msg_conn *c)
 	return true;
 }
 
-/* Post the receives of payloads, in order: a grant tells the peer that all before are posted. */
+/* Post the receives of payloads in the order of ids: a grant covers all payloads before it. */
 static void
 post_data(struct leat_msg_conn *c)
 {
@@ -324,7 +324,7 @@ finish(struct leat_msg_conn *c)
 		if ((s->flags & MSG_DONE) == 0)
 			break;
 		if (unlikely((s->flags & MSG_ANSWER) != 0)) {
-			/* First tell the sender of a drop, while it can be told. */
+			/* The sender must learn of a drop before the answer, if it still can. */
 			if ((s->flags & (MSG_DROP | MSG_REPORTED)) == MSG_DROP &&
 			    c->state == MSG_OPEN)
 				break;
@@ -334,7 +334,7 @@ finish(struct leat_msg_conn *c)
 			received(c, s->req, s->len);
 		if (unlikely((s->flags & MSG_DROP) != 0))
 			c->drops--;
-		/* With any_id its op may be posted for another message. */
+		/* With any_id the slot's op may be posted for another message. */
 		s->flags &= MSG_OP_OUT;
 		c->rx_done++;
 	}
@@ -380,7 +380,7 @@ drop_arrived(struct leat_msg_conn *c)
 	c->rx_arrived = 0;
 }
 
-/* No buffer for the oldest message: fail its receive, and drop the messages that have arrived. */
+/* The oldest message gets no buffer: fail its receive, and drop all messages that have arrived. */
 static void
 refuse_arrived(struct leat_msg_conn *c, struct leat_msg_req *req)
 {
@@ -391,8 +391,8 @@ refuse_arrived(struct leat_msg_conn *c, struct leat_msg_req *req)
 }
 
 /*
- * OVER: wait for a buffer for the oldest message, up to LEAT_MSG_NOBUFS_US. The sends that have
- * just come back may hold the buffers; but the pool has other users, and may stay empty.
+ * State MSG_OVER: wait for a buffer for the oldest message, up to LEAT_MSG_NOBUFS_US. The sends
+ * that have just come back may hold the buffers; but the pool has other users, and may stay empty.
  * @return false: it has waited long enough
  */
 static bool
@@ -405,7 +405,9 @@ wait_buffer(struct leat_msg_conn *c)
 	return now < c->buffer_deadline;
 }
 
-/* Give receives the messages that have arrived whole. @return false: one waits for a buffer */
+/*
+ * Give receives the messages that have arrived whole. @return false: a receive waits for a buffer
+ */
 static bool
 over_bind(struct leat_msg_conn *c)
 {

@@ -3,9 +3,9 @@
 /*
  * Half-close: one side sends nothing more, and goes on to receive.
  *
- * When all sends have begun, the id behind the last message is final, and a control message tells
- * it to the peer. The peer has all messages when it is done with all ids below that one, in
- * whatever order they and the control message arrive. Then its receives have nothing to wait for:
+ * When all sends have begun, the id after the last message is final, and a control message tells it
+ * to the peer. The messages and the control message may arrive in any order: the peer has all
+ * messages when it is done with all ids below that id. Then its receives have nothing to wait for:
  * they come back with -ENODATA, and LEAT_MSG_SHUTDOWN follows.
  */
 

@@ -103,7 +103,7 @@ io_post(struct leat_resource_op *op)
 		if (posted(w->reqs[i]))
 			w->reqs[i]->user = mark(w);
 	}
-	/* Refused requests; one that is posted already belongs to another wait, and stays. */
+	/* Requests that were refused; leave one that was posted before, for another wait. */
 	for (i = n; i < w->n; i++) {
 		if (!posted(w->reqs[i]))
 			w->reqs[i]->status = status;
@@ -148,7 +148,10 @@ static const struct leat_resource io_resource = {
 	.describe = io_describe,
 };
 
-/* Compose the message of a failure. @return ret; -ESHUTDOWN for a close that is no cancel */
+/*
+ * Compose the message of a failure. @return ret, but -ESHUTDOWN in place of the -ECANCELED of a
+ * closed connection
+ */
 static int __rte_cold
 failed(const struct io_wait *w, const char *what, int ret)
 {
@@ -197,8 +200,9 @@ region_end(struct leat_mr *mr)
 }
 
 /*
- * Called when a message for the oldest receive has come, whose buffer the device may not reach.
- * Short messages are copied there. While a long one's buffer can't be registered the receive waits.
+ * Called when a message has come for the oldest receive, and the receive's buffer is not
+ * registered. A short message is copied into the buffer. For a long one the buffer is registered;
+ * while that fails the receive waits.
  */
 void *
 net_alloc(void *arg, uint64_t len, struct leat_mr **mr)
@@ -307,8 +311,8 @@ leat_msg_task_send_burst(struct leat_msg_conn *c, struct leat_msg_req **reqs, ui
 }
 
 /*
- * Wait for posted requests. The wait can't be refused, since they are posted: a task that was
- * cancelled before gives the requests up first, and waits for them with the cancel masked.
+ * Wait for posted requests. Their buffers are in use, so even a task that was cancelled before has
+ * to wait: it gives the requests up first, and then waits for them with the cancel masked.
  * @return 0, -EPERM, -EBUSY; -ECANCELED, -ETIMEDOUT: why the requests were given up
  */
 static int

@@ -21,7 +21,7 @@
 #include "leat_compat.h"
 #include "msg_below.h"
 
-/* Connections in one answer; telemetry's answers end at 16 KiB. */
+/* Most connections in one answer: an answer of telemetry has at most 16 KiB. */
 #define CONNS_MAX 24
 
 struct conn_copy {

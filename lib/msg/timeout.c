@@ -4,8 +4,8 @@
  * Deadlines of requests, and liveness of peers. Both are timers in the context's wheel, which
  * leat_msg_events() runs; a request without a deadline costs nothing of it.
  *
- * A request whose deadline passed comes back with -ETIMEDOUT, in its turn. If it has not begun that
- * is all. Else it depends on where its message is:
+ * A request whose deadline passed comes back with -ETIMEDOUT, after the requests before it. If it
+ * has not begun nothing else happens. Else it depends on where its message is:
  *
  *     receive   payload's receive not posted    the message is dropped (drop.c)
  *               posted                          taken back, then the message is dropped
@@ -17,7 +17,7 @@
  *
  * Liveness: the connection is looked at four times per idle time. If nothing new came in four looks
  * in a row the peer is pinged, and if nothing comes within the answer time the connection ends. A
- * look that was late itself does not count: messages that came meanwhile have not been processed.
+ * look that comes late does not count: messages may have arrived that are not processed yet.
  */
 
 #include <errno.h>
@@ -25,9 +25,9 @@
 #include "msg_pvt.h"
 
 #define TICK_US 32
-/* Delay of the next look at a request that is between two ops of its message. */
+/* Time after which the end of a request is tried again, if it was not possible just now, us. */
 #define AGAIN_US 1000
-/* Most timers that fire in one call; the others wait for the next. */
+/* Most timers that fire in one call of leat_msg_events(); the others wait for the next call. */
 #define EXPIRED_PER_RUN 256
 /* Looks per idle time. */
 #define LOOKS 4u
@@ -115,7 +115,9 @@ expire_recv(struct leat_msg_conn *c, struct leat_msg_req *req)
 static void
 leave_eager(struct msg_slot *s, struct leat_msg_req *req)
 {
-	/* A task that gives it up gets 0: the message is sent, as if the call had not been late. */
+	/*
+	 * A task that gives the send up gets 0: the message is sent, as if the call were not late.
+	 */
 	if (req->abandoned != 0 && (req->flags & LEAT_MSG_F_DELIVERED) == 0) {
 		s->conn->stats.sent++;
 		s->conn->stats.sent_bytes += req->size;
@@ -145,7 +147,7 @@ has(const struct msg_slot *s, const struct leat_msg_req *req)
 	return false;
 }
 
-/* Is the device done with a send, which waits for its turn? */
+/* Is the device done with a send that still waits for the sends before it? */
 static bool
 sent(const struct msg_slot *s)
 {
@@ -214,7 +216,7 @@ expire(struct leat_msg_req *req)
 			return;
 		msg_expire_begun(req);
 		break;
-	default: /* done: it comes back in its turn */
+	default: /* done: it comes back after the requests before it */
 		return;
 	}
 	c->stats.expired++;
@@ -225,8 +227,6 @@ expire(struct leat_msg_req *req)
 /* ---- liveness of peers ---- */
 
 /* Return a number that changes with everything that comes from the peer. */
-
-/* Changes with all that comes from the peer. */
 static uint32_t
 came(const struct leat_msg_conn *c)
 {

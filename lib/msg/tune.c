@@ -11,7 +11,7 @@
 
 #include "msg_below.h"
 
-/* The largest power of two that is not above v; v > 0. */
+/* Return the largest power of two that is at most v; v > 0. */
 static uint32_t
 pow2_floor(uint32_t v)
 {
@@ -25,7 +25,10 @@ apply(void *arg, void *wanted, uint64_t changed)
 	struct leat_msg *m = arg;
 
 	(void)changed;
-	/* From a settings file: there are no buffers yet, but the endpoint has its receives. */
+	/*
+	 * A settings file is applied before buffers are allocated, so it may raise eager_max; the
+	 * number of receives of the endpoint is fixed already.
+	 */
 	if (m->tune == NULL && want->eager_max != 0)
 		m->eager_max = want->eager_max;
 	m->eager_next = m->eager_max;

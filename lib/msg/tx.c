@@ -298,9 +298,9 @@ msg_tx_finish(struct leat_msg_conn *c)
 		struct msg_slot *s = msg_tx_slot(c, c->tx_done);
 
 		/*
-			 * An eager message was copied into the slot: its request is done once the
-			 * op is posted.
-			 */
+		 * An eager message was copied into the slot: its request is done once the op is
+		 * posted.
+		 */
 		if ((s->flags & MSG_EAGER) == 0 &&
 		    (s->flags & (MSG_OP_OUT | MSG_DATA_OUT | MSG_WANT | MSG_FAILED)) != 0)
 			break;
@@ -311,8 +311,8 @@ msg_tx_finish(struct leat_msg_conn *c)
 }
 
 /*
- * A send waits, maybe for credit: ask the peer for more receives. Ask again only once the peer has
- * as many as the last request should have brought.
+ * A send waits, maybe for credit: ask the peer for more receives. Ask again only when the peer has
+ * posted those asked for before.
  */
 static void
 ask_more(struct leat_msg_conn *c)
@@ -374,8 +374,8 @@ msg_tx_run(struct leat_msg_conn *c)
 /* ---- one message ---- */
 
 /*
- * Plain mode: send one message, with nothing before it. @return false: that does not hold; nothing
- * was done
+ * Plain mode: send one message at once, if no other send waits. @return false: it can't be sent so;
+ * nothing was done
  */
 static bool
 send_plain(struct leat_msg_conn *c, struct leat_msg_req *req)
@@ -413,9 +413,7 @@ send_held(struct leat_msg_conn *c, struct leat_msg_req *req)
 		     req->state != MSG_REQ_IDLE || (req->flags & MSG_F_ALONE) != 0 ||
 		     req->size > c->eager_max || msg_req_check(c, req) < 0))
 		return false;
-	/*
-	 * Behind messages that wait, for the turn's end or for credit, it does not leave at once.
-	 */
+	/* If no message waits before it, for credit or the turn's end, it may leave at once. */
 	if (msg_list_begin(&c->sendq) == NULL && !msg_turn_holds(m, c))
 		return false;
 	if (c->tx_held + len > c->eager_max)
@@ -482,7 +480,7 @@ msg_tx_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_o
 		if ((s->flags & MSG_EAGER) != 0 && (c->sendq.head == NULL || c->tx_held > 0))
 			return;
 		if (c->mode == LEAT_MSG_PLAIN && c->sendq.begin == NULL) {
-			msg_tx_finish(c); /* there is nothing else to be done */
+			msg_tx_finish(c); /* no send waits */
 			return;
 		}
 	}
@@ -490,8 +488,8 @@ msg_tx_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_o
 }
 
 /*
- * Let sends use all slots, once the peer has more receives than the slots they use now. Only while
- * no message is in flight: a slot of one would not be found by its id any more.
+ * Let sends use all slots, once the peer has more receives posted than the slots used so far. This
+ * changes which slot belongs to an id, so no message may be in flight.
  */
 static void
 use_all_slots(struct leat_msg_conn *c)
