@@ -32,8 +32,8 @@ session_find(struct leat_rpc *rpc, const struct rpc_head *h, uint16_t src,
 	s = &rpc->sessions[place];
 	if (s->token != h->token || s->state == RPC_FREE)
 		return LEAT_RPC_BAD_TOKEN;
-	/* Not for datagrams: their source is an endpoint, and two endpoints may have several
-	 * sessions. */
+	/* Datagrams are not checked: their source is an endpoint, and two endpoints may have
+	 * several sessions. */
 	if (src != LEAT_PEER_ANY && s->peer != src && !rpc->datagram)
 		return LEAT_RPC_BAD_TOKEN;
 	*found = s;
@@ -48,7 +48,7 @@ end_arrived(struct leat_rpc_session *s, const struct rpc_item *m)
 		/* acknowledge at once: the peer waits for it */
 		(void)rpc_dgram_control(s, 0, 0, -1);
 	else if (m->aux == 0)
-		return LEAT_RPC_BAD_STATUS; /* the device itself reports an end in order */
+		return LEAT_RPC_BAD_STATUS; /* reliable: the device reports an orderly end */
 	rpc_fail(s, -(int)m->aux, "the other side ended the session%s%s", m->aux != 0 ? ": " : "",
 		 m->aux != 0 ? strerror((int)m->aux) : "");
 	return 0;
@@ -69,7 +69,7 @@ item_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const uint8_t
 	}
 }
 
-/* Fetch the lines of the packet for responses, for about as many bytes as the requests have. */
+/* Fetch cache lines of the packet for responses; len, bytes of the requests, is an estimate. */
 static __rte_always_inline void
 responses_touch(struct leat_rpc_session *s, uint32_t len)
 {

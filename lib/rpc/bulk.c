@@ -47,7 +47,7 @@ rpc_bulk_describe(const struct leat_rpc_session *s, struct leat_rpc_req *req, ui
 		const struct leat_rpc_bulk *b = &req->bulk[i];
 
 		d[i] = (struct rpc_desc){ .len = b->len, .access = b->access };
-		/* Memory without a key: the peer need not know its address. */
+		/* Memory without a key is reached by messages: don't tell the peer its address. */
 		if (b->mr == NULL || s->rpc->datagram)
 			continue;
 		ret = leat_mr_rkey(b->mr, b->addr, b->len, &rkey);
@@ -198,7 +198,7 @@ wait_del(struct rpc_transfer *t)
 		t->rpc->waiting_tail = prev;
 }
 
-/* Remove a transfer without segments under way from its ticket. */
+/* Remove a transfer that has no segments under way from its ticket. */
 static void
 unlink_from_ticket(struct rpc_transfer *t)
 {
@@ -235,7 +235,7 @@ end_if_over(struct rpc_transfer *t)
 	(void)leat_resource_end(&t->op, status);
 }
 
-/* Begin the segments of a transfer that there is room for. */
+/* Begin as many segments of a transfer as there is room for. */
 static void
 transfer_run(struct rpc_transfer *t)
 {

@@ -75,7 +75,7 @@ rpc_bulk_msg_post(struct rpc_segment *seg)
 
 /*
  * Find the memory that an internal request names.
- * @return 0; an errno, which a correct peer can get; or, less than 0, a violation
+ * @return 0; > 0: an errno for the answer, which a correct peer can get; < 0: a violation, negated
  */
 static int
 memory_find(struct leat_rpc_session *s, const struct rpc_bulk_msg *m, uint32_t access,

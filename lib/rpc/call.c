@@ -4,7 +4,8 @@
  * Calls of tasks: a resource that waits for requests.
  *
  *     post: leat_rpc_post() ---> each done request: one_done() --all--> leat_resource_end()
- *     cancel: leat_rpc_cancel() of each other request: nothing writes its buffers any more, FREED
+ *     cancel: leat_rpc_cancel() of each request that is not done; nothing writes its buffers any
+ *             more, so the wait ends at once: LEAT_CANCEL_FREED
  */
 
 #include <stdio.h>
@@ -67,7 +68,7 @@ wait_cancel(struct leat_resource_op *op)
 	for (i = 0; i < w->n; i++)
 		(void)leat_rpc_cancel(w->reqs[i]);
 	w->posting = false;
-	/* Requests whose memory the other side can reach end later. */
+	/* A request whose memory the other side can reach ends later. */
 	return w->left > 0 ? LEAT_CANCEL_WILL : LEAT_CANCEL_FREED;
 }
 

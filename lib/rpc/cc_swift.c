@@ -9,12 +9,12 @@
 #include "leat_rpc_cc.h"
 
 #define BASE_TARGET_NS 25000.0f
-/* Flow scaling: added to the target, in full at FS_MIN_CWND, nothing from FS_MAX_CWND on. */
+/* Flow scaling, added to the target: FS_RANGE_NS at window FS_MIN_CWND, 0 from FS_MAX_CWND on. */
 #define FS_RANGE_NS 75000.0f
 #define FS_MIN_CWND 0.1f
 #define FS_MAX_CWND 50.0f
 #define AI 1.0f	     /* additive increase, packets per round trip */
-#define BETA 0.8f    /* factor of the decrease per part of the round trip beyond the target */
+#define BETA 0.8f    /* decrease per excess of the round trip over the target, both as fractions */
 #define MAX_MDF 0.5f /* largest part of the window that one decrease takes away */
 #define MIN_CWND 0.01f
 #define MAX_CWND 1024.0f
@@ -39,8 +39,8 @@ clamp(float v, float min, float max)
 }
 
 /*
- * Return alpha / sqrt(window) + beta, scaled to FS_RANGE_NS at FS_MIN_CWND and 0 at FS_MAX_CWND, on
- * top of the base target.
+ * Return the base target plus the flow scaling: alpha / sqrt(window) + beta, where alpha and beta
+ * make it FS_RANGE_NS at FS_MIN_CWND and 0 at FS_MAX_CWND.
  */
 static float
 target_ns(float window)
@@ -56,7 +56,7 @@ swift_start(struct leat_rpc_cc_state *st)
 	st->window = START_CWND;
 }
 
-/* Shrink the window to factor of it, at most once per round trip. */
+/* Multiply the window by factor, at most once per round trip. */
 static void
 decrease(struct leat_rpc_cc_state *st, float factor, uint64_t now_ns)
 {

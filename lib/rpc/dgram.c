@@ -6,7 +6,7 @@
 
 #include "rpc_dgram.h"
 
-/* Distance of two numbers, which wrap. */
+/* Return by how many numbers seq is ahead of `of`; < 0: behind. Numbers wrap. */
 static inline int32_t
 ahead(uint32_t seq, uint32_t of)
 {
@@ -44,7 +44,7 @@ rpc_dgram_window_set(struct leat_rpc_session *s)
 		const float window = dg->cc_state.window;
 		uint32_t out = window < 1 ? 1 : (uint32_t)RTE_MIN(window, (float)dg->window);
 
-		/* Packets acknowledged by sack are within the span, and no longer on the way. */
+		/* The span includes packets acknowledged by sack, which are not on the way. */
 		most = RTE_MIN(most, out + span - dg->nb_out);
 		if (dg->paced)
 			most = 0;
@@ -130,8 +130,9 @@ rpc_dgram_control(struct leat_rpc_session *s, uint8_t flags, uint32_t seq, int e
 /* ---- sending again ---- */
 
 /*
- * Time left for a request that is sent again, for its item: the item has the time that was left at
- * the first send. RPC_US_LATE if the request was given back: it must not be executed.
+ * Return the time left for a request, us, for the item that is sent again: so far the item has the
+ * time that was left when it was sent first. RPC_US_LATE: the request was given back, and must not
+ * be executed.
  */
 static uint32_t
 us_left_now(struct leat_rpc_session *s, const struct rpc_item *m)
@@ -175,8 +176,8 @@ send_again(struct leat_rpc_session *s, struct rpc_packet *p, uint64_t now)
 }
 
 /*
- * Send lost packets again: packets sent before the last sent of those that have arrived, by more
- * than the network may reorder.
+ * Send lost packets again. A packet is lost if it was sent before one that has arrived, earlier by
+ * more than a quarter of a round trip, by which the network may reorder packets.
  */
 static void
 losses_find(struct leat_rpc_session *s, uint64_t now)
@@ -211,8 +212,8 @@ packet_acked(struct leat_rpc_session *s, uint32_t seq, uint64_t now)
 		return;
 	*at = NULL;
 	dg->nb_out--;
-	/* A packet sent twice and acknowledged early: the first copy arrived, maybe not the
-	 * second. */
+	/* If a packet sent twice is acknowledged soon after, maybe only its first copy arrived:
+	 * then the time of the second send says nothing. */
 	if (!p->resent || now - p->sent >= dg->srtt / 2)
 		dg->latest = RTE_MAX(dg->latest, p->sent);
 	p->kept = false;

@@ -8,7 +8,7 @@
  *     idle                      a probe each idle_us
  *     no packet for silence_us, although this side waited for one: the peer is dead
  *
- * The timer is seldom set again. When it is due, it checks what has happened since.
+ * Packets seldom move the timer. When it is due, it checks what has happened since it was set.
  */
 
 #include "rpc_dgram.h"
@@ -68,7 +68,7 @@ is_waiting(const struct leat_rpc_session *s)
 	return s->dg->nb_out > 0 || s->nb_reqs > 0 || s->dg->probing;
 }
 
-/* Time at which the timer is due if no packet arrives or is sent before, cycles. */
+/* Return the time at which the timer is due unless a packet arrives or is sent before, cycles. */
 static uint64_t
 due_at(const struct leat_rpc_session *s)
 {
@@ -117,7 +117,7 @@ timer_due(struct rpc_timer *timer, uint64_t now)
 	struct leat_rpc_session *s = dg->s;
 	const struct leat_rpc *rpc = s->rpc;
 
-	/* The timer is late: this side did not poll, and so heard no packets. Begin to wait now. */
+	/* The timer is late: this side did not poll, so the silence may be its own. Wait anew. */
 	if (now - timer->node.expiry > rpc->silence / QUIET)
 		dg->since = now;
 	/* The peer may have left on the END, and its last acknowledgement may be lost. */

@@ -52,7 +52,7 @@ copy(void *dst, const void *src, uint32_t n)
 	}
 }
 
-/* Write zeros from the end of len bytes at data to the next multiple of 8. */
+/* Write zeros behind the len bytes at data, up to the next multiple of 8. */
 static __rte_always_inline void
 pad(uint8_t *data, uint32_t len)
 {
@@ -172,7 +172,7 @@ rpc_fast_responses(struct leat_rpc_session *s, const uint8_t *at, const uint8_t 
 		struct leat_rpc_req *req;
 		struct rpc_tx_slot *ts;
 
-		/* Small: no status, no flags, a valid slot, all bytes and zero padding there. */
+		/* A whole small response: no status or flags, a valid slot, zeros as padding. */
 		if (unlikely(W0_KIND(w0) != RPC_RESPONSE || w1 >> 16 != 0 ||
 			     W0_SLOT(w0) >= s->nb_slots || (size_t)(end - at) < rpc_item_len(len) ||
 			     !padded(at + RPC_ITEM_LEN, len)))

@@ -117,7 +117,7 @@ out_sent(struct leat_rpc_session *s, struct rpc_out *out)
 	rpc_slot_idle(s, &s->rx[out->slot]);
 }
 
-/* Bytes of the next piece. A response that was written to memory for long messages may be short. */
+/* Return the bytes of the next piece. Even a short response may be in memory for long messages. */
 static uint32_t
 piece_len(const struct leat_rpc_session *s, const struct rpc_out *out)
 {
@@ -126,8 +126,8 @@ piece_len(const struct leat_rpc_session *s, const struct rpc_out *out)
 
 	if (out->size <= s->small_max)
 		return out->size;
-	/* Datagrams arrive in any order: all pieces but the last are full, so the offset tells
-	 * which piece it is. */
+	/* Datagrams arrive in any order: all pieces but the last are full, so the offset of a piece
+	 * tells its index. */
 	if (s->dg != NULL)
 		return RTE_MIN(out->size - out->sent, max);
 	if (room < max / PIECE_PART + more)
@@ -142,7 +142,7 @@ rpc_piece_send(struct leat_rpc_session *s)
 	struct rpc_item m;
 	uint8_t *at;
 
-	/* A piece that gets a packet of its own needs credit for it. */
+	/* The piece may need a new packet, and so a credit for that packet. */
 	if (rpc_credit_left(s) < s->queued)
 		return false;
 	m = piece_item(s, out);
@@ -206,7 +206,7 @@ rpc_piece_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const ui
 	struct rpc_large *large = more->large;
 	struct rpc_item whole;
 
-	/* Refused already; the sender may not know it yet. */
+	/* The request was refused already; its sender may not know it yet. */
 	if (rs->state == RPC_RX_DROPPING || (rs->state == RPC_RX_ANSWER && more->rest))
 		return 0;
 	if (rs->state != RPC_RX_ASSEMBLING || m->size != more->size || m->type != rs->type ||

@@ -23,8 +23,8 @@
  *                 leat_rpc_handle_event(rpc, &ev[i]);
  *             n = leat_rpc_events(rpc, rev, 8); sessions that came up, ended, are closed
  *
- * Batches of requests and calls of one line, for tasks of a reactor that runs this loop:
- * leat_rpc_task.h, which this header includes at its end.
+ * Batches of requests, and single calls that wait, for tasks of a reactor that runs this loop
+ * (leat_rpc_task.h, which this header includes at its end):
  *
  *     leat_rpc_reactor_add(r, rpc, NULL);
  *     ...in a task:
@@ -109,13 +109,13 @@ struct leat_rpc_conf {
 	 * together. Each takes max_msg bytes of address space, and memory as it is used. 0: 16 */
 	uint32_t large;
 	/** READs and WRITEs that the transfers of all sessions (leat_rpc_pull(), leat_rpc_push())
-	 * may have under way; also the limit of GET and PUT messages where there is no READ or
-	 * WRITE. 0: 64 */
+	 * may have under way at a time, and messages that take their place where a transfer can't
+	 * use READ or WRITE. 0: 64 */
 	uint32_t segments;
 	/** Bytes of one READ or WRITE of a transfer, at most what the device can do; 0: 64 KiB */
 	uint32_t segment;
-	/** After a request that gave a peer the key of memory was cancelled or timed out: how long
-	 * the peer may take to release that memory, microseconds; 0: 1 s */
+	/** Time that a peer has to release the memory of a request that was cancelled or timed out,
+	 * if the request gave the peer the memory's key, microseconds; 0: 1 s */
 	uint32_t bulk_grace_us;
 	/** Microseconds after which a client is advised to try again, sent with -EBUSY. 0: 100 */
 	uint32_t busy_us;
@@ -144,10 +144,10 @@ struct leat_rpc_session_conf {
 	 * leat_rpc_connect(): if any of these is not 0, the session connects again when its
 	 * connection ends or an attempt to connect fails, the first attempt included. A random
 	 * pause precedes each new attempt, between min and a bound that doubles from 2 * min up to
-	 * max. Bound and limits begin anew after a connection that lasted for max, so a peer that
-	 * accepts and dies at once is not asked more often than one that is not there. Without a
-	 * connection requests may still be posted; they and those that had not begun wait for the
-	 * next connection, while their deadlines run.
+	 * max. The bound and both limits (for, tries) start afresh after a connection that lasted
+	 * for max; a shorter one counts as a failed attempt, as with a peer that accepts and dies
+	 * at once. Requests may be posted without a connection; like those that had not begun when
+	 * the last connection ended, they wait for the next one, while their deadlines run.
 	 */
 	/**@{*/
 	uint64_t reconnect_min_us; /**< shortest pause, microseconds; 0: 10 ms, but not above max */
@@ -164,9 +164,8 @@ struct leat_rpc_session_conf {
  *
  * A request that fits a packet is done, with status 0, when the library has copied its bytes to
  * the packet: whether the request arrives, and what the handler returns, stays unknown. A longer
- * request takes a slot and is done as a request with an empty response is: when the other side has
- * handled it, with the status of its handler, or earlier with one of the other statuses of
- * leat_rpc_req.
+ * request comes back as if its response were empty: with the status of the handler when the other
+ * side has handled it, or earlier with one of the other statuses of leat_rpc_req.
  */
 #define LEAT_RPC_ONEWAY 0x01
 /** In, leat_rpc_req.flags: bulk and nb_bulk are set. */
@@ -388,8 +387,8 @@ LEAT_API struct leat_ep *leat_rpc_ep(const struct leat_rpc *rpc);
  * @param type type of the requests
  * @param fn NULL: none; requests of the type are answered with -ENOSYS
  * @param arg second argument of fn
- * @param resp_max most bytes of its responses, at most max_msg; 0: what fits a packet. With more
- *   than a packet holds, responses are written to memory of leat_rpc_conf.large.
+ * @param resp_max most bytes of the handler's responses, at most max_msg; 0: what fits a packet. If
+ *   this is more than a packet holds, responses are written to memory of leat_rpc_conf.large.
  * @return 0; -EINVAL: resp_max is larger than max_msg
  */
 LEAT_API int leat_rpc_handler_set(struct leat_rpc *rpc, uint8_t type, leat_rpc_handler_fn fn,
@@ -416,7 +415,7 @@ LEAT_API struct leat_rpc_incoming *leat_rpc_defer(struct leat_rpc_incoming *call
 
 /**
  * Answer a deferred request. The pointer is no longer valid afterwards. If the session has ended,
- * nothing is sent; if the caller has given up, only a status is.
+ * nothing is sent; if the caller has given up, only a status is sent.
  * @param call what leat_rpc_defer() returned
  * @param status as what a handler returns: 0 or -errno
  */
@@ -470,10 +469,10 @@ LEAT_API const void *leat_rpc_priv(const struct leat_event *ev, uint16_t *len);
 
 /**
  * Begin to close a session. Nothing more can be posted on it, and new requests of the other side
- * are answered with -ESHUTDOWN. Requests under way in both directions have until the timeout; those
- * that are left then come back with -ECANCELED. Without a connection all requests come back at
- * once. LEAT_RPC_CLOSED follows. The log names requests that handlers have deferred and not
- * answered at the timeout.
+ * are answered with -ESHUTDOWN. Requests under way in both directions have until the timeout to
+ * finish; those that are left then come back with -ECANCELED. Without a connection all requests
+ * come back at once. LEAT_RPC_CLOSED follows. The log names requests that handlers have deferred
+ * and not answered at the timeout.
  * @param s the session
  * @param timeout_us 0: don't wait
  * @return 0; -EALREADY: the session is closing
@@ -495,16 +494,17 @@ LEAT_API uint16_t leat_rpc_post(struct leat_rpc_req **reqs, uint16_t n);
  *
  * Responses arrive in memory of the library, so the request comes back at once, and nothing writes
  * its response buffer any more. The exception is a request that gave the other side the key of
- * memory (leat_rpc_bulk.mr): this side can stop neither NIC. Such a request comes back when the
- * other side has released the memory. If the other side does not within
- * leat_rpc_conf.bulk_grace_us, the session ends, and the request comes back after its end. (A
- * malicious peer can use a key of a libfabric device until leat_mr_deregister().) The same holds
+ * memory (leat_rpc_bulk.mr), since this side can't stop a READ or WRITE of that memory. Such a
+ * request comes back when the other side has released the memory. If the other side does not do so
+ * within leat_rpc_conf.bulk_grace_us, the session ends, and the request comes back after its end.
+ * (A malicious peer can use a key of a libfabric device until leat_mr_deregister().) The same holds
  * for a request whose deadline passes.
  * @return
  *   - 0: the next leat_rpc_poll() gives the request back, with -ECANCELED
- *   - 1: the request comes back with -ECANCELED when its memory is free
- *   - -EALREADY: the request was cancelled, or its deadline passed, and waits for its memory
- *   - -ENOENT: the request is not posted, or done
+ *   - 1: the request comes back with -ECANCELED when the other side has released its memory
+ *   - -EALREADY: the request was cancelled before, or its deadline passed, and the other side has
+ *     not released its memory yet
+ *   - -ENOENT: the request is not posted, or is done
  */
 LEAT_API int leat_rpc_cancel(struct leat_rpc_req *req);
 

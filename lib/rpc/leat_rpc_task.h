@@ -9,11 +9,11 @@
  *     rpc = leat_rpc_open(NULL, NULL, NULL);      the reactor runs the loop of leat_rpc.h
  *     leat_ep_listen(leat_rpc_ep(rpc), addr);     or s = leat_rpc_connect(rpc, addr, NULL);
  *
- * One line from a task:
+ * A single call, in a task:
  *
  *     ret = leat_rpc_call(s, LOOKUP, key, key_len, value, sizeof(value), 0);
  *
- * and in batches, where requests to the same peer share a packet:
+ * A batch of calls, where requests to the same peer share packets:
  *
  *     leat_rpc_batch_clear(batch);
  *     for each:
@@ -24,10 +24,10 @@
  *     for each:
  *         value = leat_rpc_batch_response(batch, i, &len);
  *
- * Only tasks wait; the reactor's pollers run on. They handle what arrives, match responses with
- * their requests, and post responses in one burst; then the tasks run that have all their
- * responses. A call is a resource (leat_resource.h): the cancel of its task, or a deadline, ends it
- * at once, and its buffers are the task's again.
+ * Only tasks wait; the reactor's pollers go on. They handle what arrives, match responses with
+ * their requests, and post responses in one burst; then tasks that have all their responses run. A
+ * call is a resource (leat_resource.h): the cancel of its task, or a deadline, ends it at once, and
+ * its buffers are the task's again.
  *
  * Thread rules: on the reactor's thread; functions that wait, in its tasks.
  */
@@ -85,8 +85,8 @@ LEAT_API int leat_rpc_reactor_remove(struct leat_rpc *rpc);
  * Create an endpoint and a context on it, and have the calling reactor poll both: leat_ep_create(),
  * leat_rpc_create(), and leat_rpc_reactor_add() in one. The endpoint has room for
  * conf->max_sessions and their credits, does SEND and RECV, and is reliable if the device can; for
- * other endpoints use the three calls. The reactor's end destroys context and endpoint; they must
- * not be removed or destroyed before.
+ * an endpoint with other properties use the three calls. The reactor's end destroys context and
+ * endpoint; they must not be removed or destroyed before.
  *
  * @param dev name of the device; NULL: the last one of the command line
  * @param conf,on as for the three calls; NULL: defaults
@@ -115,8 +115,8 @@ LEAT_API int leat_rpc_call(struct leat_rpc_session *s, uint8_t type, const void 
 
 /**
  * Post requests, and wait until all are done. A cancel of the task cancels those that are not done,
- * and the call returns at once; for requests with keys of memory (leat_rpc_bulk) as
- * leat_rpc_cancel() says.
+ * and the call returns at once; if requests gave the other side keys of memory (leat_rpc_bulk.mr),
+ * it returns when that memory is released, as leat_rpc_cancel() describes.
  * @param reqs filled in as for leat_rpc_post(), of sessions of one context; the caller's again on
  *   return
  * @param n number of requests
@@ -127,32 +127,33 @@ LEAT_API int leat_rpc_call(struct leat_rpc_session *s, uint8_t type, const void 
 LEAT_API int leat_rpc_call_many(struct leat_rpc_req **reqs, uint16_t n);
 
 /**
- * Pull bytes from memory that the caller of a request has described. In a task, before the request
- * is answered; several transfers of a request may be under way. The bytes are read by READ, in
- * segments, some of them at a time; or carried in messages, where there is no READ or the memory
- * has no key. The two differ only in speed.
+ * Pull bytes from memory that the caller of a request has described, and wait until they are there.
+ * Call it in a task, before the request is answered; several transfers of one request may be under
+ * way. The bytes are read by READs of leat_rpc_conf.segment bytes, several at a time; if the device
+ * has no READ, or the memory no key, they are carried in messages. The two ways differ only in
+ * speed.
  *
  * @param call a deferred request (leat_rpc_defer())
  * @param i index of the descriptor, see leat_rpc_incoming_bulk()
  * @param off first byte within the described memory
  * @param buf destination; the transfer's until the call returns
  * @param len number of bytes
- * @param mr registered memory that contains buf; needed where leat_dev_info.mr_local
+ * @param mr registered memory that contains buf; needed if leat_dev_info.mr_local is true
  * @return
  *   - 0: all bytes are in buf
  *   - -ERANGE: not within the descriptor; -EACCES: the descriptor does not allow it; -EINVAL: no
  *     such descriptor, no buffer, no mr
  *   - -ECANCELED: the caller has cancelled the request; or the task was cancelled
  *   - -ETIMEDOUT: the request's deadline passed, or the task's
- *   - -ENOTCONN: the session has ended; others of ops
+ *   - -ENOTCONN: the session has ended; others: as leat_op.status
  *   - -EPERM: not in a task
  */
 LEAT_API int leat_rpc_pull(struct leat_rpc_incoming *call, unsigned int i, uint64_t off, void *buf,
 			   uint64_t len, struct leat_mr *mr);
 
 /**
- * Push bytes to memory that the caller has described, by WRITE or in messages. Else as
- * leat_rpc_pull().
+ * Push bytes to memory that the caller of a request has described, by WRITEs or in messages. In all
+ * else as leat_rpc_pull().
  */
 LEAT_API int leat_rpc_push(struct leat_rpc_incoming *call, unsigned int i, uint64_t off,
 			   const void *buf, uint64_t len, struct leat_mr *mr);

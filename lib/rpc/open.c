@@ -13,9 +13,9 @@
 
 /* Peers beyond max_sessions: connectors that are about to be refused. */
 #define MORE_PEERS 4
-/* Receives of a session, if conf has max_sessions and no credits. */
+/* Receives of a session, if conf sets max_sessions, but not credits. */
 #define CREDITS_DEFAULT 32
-/* Time-out of leat_ep_close(); the endpoint has no connections then. */
+/* Time limit of leat_rpc_destroy(), and of leat_ep_close() without connections. */
 #define CLOSE_US 1000000
 #define BURST 32
 
@@ -66,8 +66,8 @@ close_ep(struct leat_ep *ep)
 }
 
 /*
- * Called after the reactor's end, or when adding to it failed. The reactor's stop has named what is
- * left.
+ * Destroy a context and its endpoint: the reactor has ended, or the context could not be added to
+ * it. Sessions that were left have been reported by the reactor's stop.
  */
 void
 rpc_open_release(struct leat_rpc *rpc)

@@ -7,7 +7,7 @@
  *                             `-------- end of a run -------->
  *
  * Each session has one packet for itself, so that no session can keep another from answering; all
- * further packets are shared. nb_idle sessions hold no packet: as many free packets are reserved
+ * further packets are shared. nb_idle sessions hold no packet: nb_idle free packets are reserved
  * for them.
  */
 
@@ -18,9 +18,9 @@
 /* ---- filling ---- */
 
 /*
- * A session may take a shared packet while it holds no more than are free. So the share of each
- * session shrinks as more sessions want packets, and a session whose peer accepts nothing gets at
- * most half.
+ * A session may take a shared packet while it holds no more packets than are free. So the share of
+ * each session shrinks as more sessions want packets, and a session whose peer accepts nothing gets
+ * at most half of all.
  */
 bool
 rpc_packet_available(const struct leat_rpc_session *s)
@@ -62,7 +62,7 @@ rpc_packet_free(struct leat_rpc *rpc, struct rpc_packet *p)
 		rpc->nb_idle++;
 }
 
-/* Close the open packet. @return it, NULL without one */
+/* Close the open packet. @return the packet; NULL: none was open */
 static struct rpc_packet *
 packet_close(struct leat_rpc_session *s)
 {

@@ -8,8 +8,8 @@
  *     pause      min ... 2 min   min ... ... 4 min      min ... ... ... ... 8 min
  *
  * So the clients of a server that comes back do not all connect at once, and none connects more
- * often than min allows. Tries and bound begin anew after a connection that lasted for max; a
- * shorter one counts as a failure.
+ * often than min allows. The bound and the count of tries start afresh after a connection that
+ * lasted for max; a shorter connection counts as a failure.
  */
 
 #include <stdio.h>

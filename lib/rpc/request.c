@@ -207,7 +207,7 @@ rpc_us_for_wire(struct leat_rpc *rpc, uint64_t when)
 	if (when <= now)
 		return 1;
 	us = leat_cycles_to_ns(when - now) / 1000;
-	/* A time too long for the field is not sent: only this side ends the request. */
+	/* A time too long for the field is sent as no limit: only this side ends the request. */
 	return us >= UINT32_MAX - 1 ? 0 : (uint32_t)us + 1;
 }
 
@@ -559,8 +559,8 @@ rpc_cancels_send(struct leat_rpc_session *s)
 }
 
 /*
- * Mark a request as ended: it is given back when the connection no longer exists, and its memory
- * with it.
+ * Mark a request as ended. It is given back when the connection no longer exists, since until then
+ * the other side can reach its memory.
  */
 static void
 held_end(struct leat_rpc_session *s, struct leat_rpc_req *req, int status)

@@ -36,7 +36,7 @@ struct rpc_transfer {
 	bool push;
 	bool keyed; /* uses READ and WRITE; else messages */
 	bool waits; /* the transfer is in rpc->waiting */
-	/* segments are being posted or cancelled: the transfer ends only after that */
+	/* segments are being posted or cancelled: until that is done the transfer does not end */
 	bool calling;
 	struct rpc_timer timer;
 };

@@ -11,7 +11,7 @@
  *
  *     sender             acked      tx_sent                  receiver        next
  *       ... arrived |  out[]: x x . x | not sent yet           ... arrived |  . x x . x
- *                           `- acknowledged by themselves                     map
+ *                           `- x: acknowledged out of order                   map: x: arrived
  *
  * A packet counts as lost when one that was sent later has arrived (RACK, RFC 8985). When
  * acknowledgements stop, the sender sends a probe, which has no items, and then sends again the
@@ -34,7 +34,7 @@ struct rpc_dgram {
 	uint32_t nb_out; /* packets in out[] */
 	uint32_t window; /* most packets that may be on the way, from acked on */
 	struct rpc_packet *out[RPC_WINDOW_MAX]; /* packets not acknowledged, by number */
-	uint64_t latest; /* cycles at which the last sent of the acknowledged packets was sent */
+	uint64_t latest; /* time at which the newest acknowledged packet was sent, cycles */
 
 	/* received */
 	uint32_t next; /* packets before this number have arrived here */
@@ -45,8 +45,8 @@ struct rpc_dgram {
 	bool ack_now;	  /* acknowledge without waiting for a packet that can carry it */
 	uint32_t nb_early;
 
-	/* time: cycles */
-	uint64_t heard; /* a packet of the peer arrived last */
+	/* times in cycles */
+	uint64_t heard; /* the last packet of the peer arrived */
 	uint64_t since; /* this side began to wait for a packet */
 	uint64_t probe_at;
 	uint64_t probed_at; /* the last probe was sent */
@@ -60,13 +60,13 @@ struct rpc_dgram {
 	const struct leat_rpc_cc *cc;
 	struct leat_rpc_cc_state cc_state;
 	uint64_t cc_start;
-	uint64_t not_before; /* paced: cycles until which no packet is sent */
+	uint64_t not_before; /* if paced: time before which no packet is sent, cycles */
 	bool paced;
 
 	bool end_sent;
 };
 
-/* This many packets that are not acknowledged are acknowledged at once. */
+/* When this many packets have arrived that are not acknowledged, they are acknowledged at once. */
 #define RPC_DGRAM_ACK_EVERY 8u
 
 /* ---- dgram.c ---- */
@@ -97,12 +97,12 @@ void rpc_dgram_time_start(struct leat_rpc_session *s);
 void rpc_dgram_time_stop(struct leat_rpc_session *s);
 /* Send no packet before until. */
 void rpc_dgram_pace(struct leat_rpc_session *s, uint64_t until);
-/* Start to wait for acknowledgements: a packet was sent, and none was on the way before. */
+/* Start to wait for acknowledgements: a packet was sent while no other was on the way. */
 void rpc_dgram_wait_start(struct leat_rpc_session *s, uint64_t now);
 /* Restart the probe time: a packet was acknowledged. */
 void rpc_dgram_progress(struct leat_rpc_session *s, uint64_t now);
 void rpc_dgram_rtt(struct rpc_dgram *dg, uint64_t rtt);
-/* At the end of a run, with all packets sent: acknowledge what arrived, now or soon. */
+/* Acknowledge packets that arrived, now or soon; called when all packets of a run are sent. */
 void rpc_dgram_ack_run(struct leat_rpc_session *s);
 
 #endif /* RPC_DGRAM_H */

@@ -68,8 +68,8 @@ enum rpc_req_state {
 #define RPC_REQ_INTERNAL 0x80
 
 /*
- * leat_rpc_req.held: the other side has the key of the request's memory; and the request has ended
- * besides.
+ * leat_rpc_req.held. RPC_HELD: the other side has the key of the request's memory. RPC_HELD_ENDING:
+ * besides, the request has ended, and waits for the other side to release the memory.
  */
 #define RPC_HELD 1
 #define RPC_HELD_ENDING 2
@@ -117,7 +117,7 @@ struct rpc_tx_slot {
 			uint8_t state;
 			bool slow; /* its packets take the slow path */
 		};
-		/* both in one load: RPC_TX_WAIT means that state, and not slow */
+		/* state and slow in one load; the value RPC_TX_WAIT: that state, and not slow */
 		uint16_t state_slow;
 	};
 	uint16_t next_free;
@@ -143,7 +143,7 @@ enum rpc_rx_state {
 
 struct rpc_ticket;
 
-/* A slot of the other side: its request here. */
+/* A slot of the other side: a request of it that arrived here. */
 struct rpc_rx_slot {
 	uint32_t num;
 	uint16_t next_answer;
@@ -272,7 +272,7 @@ struct leat_rpc_session {
 	struct rpc_out *out, *out_tail;
 	uint32_t peer_max_msg;
 	uint32_t features;
-	bool out_turn; /* whose turn it is: a piece, else small messages */
+	bool out_turn; /* next to be sent: a piece; false: small requests */
 
 	/* rarely used */
 	struct leat_rpc_session *next_work, *next_event, *next_free;
@@ -371,7 +371,7 @@ struct leat_rpc {
 	/* bulk.c */
 	uintptr_t segments_base, segments_len;
 	struct rpc_segment *free_segments;
-	/* for a segment, or for room in the endpoint */
+	/* transfers that wait for a segment, or for room in the endpoint */
 	struct rpc_transfer *waiting, *waiting_tail;
 	uint32_t segment;
 	uint64_t grace;
@@ -513,9 +513,12 @@ void rpc_fail(struct leat_rpc_session *s, int status, const char *fmt, ...)
 void rpc_violation(struct leat_rpc *rpc, struct leat_rpc_session *s, int violation) __rte_cold;
 void rpc_op_failed(struct leat_rpc_session *s, const struct leat_op *op) __rte_cold;
 void rpc_event_queue(struct leat_rpc_session *s, enum leat_rpc_event_type type);
-/* ENDING: end as soon as the device holds nothing. Closing: end as soon as all is done. */
+/*
+ * Continue the end of a session. State RPC_ENDING: end once the device has returned all packets.
+ * RPC_OPEN and closing: begin to end once no request is under way.
+ */
 void rpc_end_run(struct leat_rpc_session *s);
-/* End a session that was closed here, with nothing under way any more. */
+/* End a session that was closed here, and has nothing under way any more. */
 void rpc_drained(struct leat_rpc_session *s);
 
 /* packet.c */
@@ -548,7 +551,7 @@ rpc_commit(struct leat_rpc_session *s, uint32_t len)
 }
 /* Send the packets that credit allows. */
 void rpc_packets_send(struct leat_rpc_session *s);
-/* Send an END with an errno if possible, even without a credit for messages. */
+/* Send an END with an errno if possible; it may use the credit that is reserved. */
 void rpc_packet_end(struct leat_rpc_session *s, int err);
 void rpc_packets_drop(struct leat_rpc_session *s);
 void rpc_packet_completed(struct leat_rpc *rpc, struct rpc_packet *p);
@@ -578,9 +581,9 @@ bool rpc_reqs_begin(struct leat_rpc_session *s);
 bool rpc_cancels_send(struct leat_rpc_session *s);
 int rpc_response_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const uint8_t *data);
 void rpc_reqs_end(struct leat_rpc_session *s, int status);
-/* Give back, after the connection, the requests whose memory the other side could reach. */
+/* The connection has ended: give back the requests whose memory the other side could reach. */
 void rpc_reqs_free(struct leat_rpc_session *s);
-/* Time left until a deadline, and for a request, as sent to the other side, us; 0: no limit. */
+/* Compute the time left until a deadline, or of a request, for the wire, us; 0: no limit. */
 uint32_t rpc_us_for_wire(struct leat_rpc *rpc, uint64_t when);
 uint32_t rpc_req_us_left(struct leat_rpc *rpc, const struct leat_rpc_req *req);
 uint16_t rpc_reqs_give(struct leat_rpc *rpc, struct leat_rpc_req **reqs, uint16_t n);
@@ -610,7 +613,7 @@ uint32_t rpc_tickets_name(const struct leat_rpc *rpc, const struct leat_rpc_sess
 			  size_t len);
 
 /* large.c */
-/* Bytes of the bitmap for the pieces of a message. */
+/* Return the bytes of a bitmap with a bit for each piece of the longest message. */
 size_t rpc_large_map_len(const struct leat_rpc *rpc);
 struct rpc_large *rpc_large_take(struct leat_rpc *rpc);
 void rpc_large_free(struct leat_rpc *rpc, struct rpc_large *l);
@@ -653,7 +656,7 @@ void rpc_transfers_end(struct rpc_ticket *t, int status);
 
 /* deadline.c */
 void rpc_deadline_start(struct leat_rpc *rpc, struct leat_rpc_req *req, uint64_t when);
-/* Set the session's timer to a deadline that is the earliest so far. */
+/* Set the session's timer to a deadline that is earlier than all others of its slots. */
 void rpc_expiry_set(struct leat_rpc_session *s, uint64_t when);
 void rpc_timer_set(struct leat_rpc *rpc, struct rpc_timer *timer, uint64_t when,
 		   void (*due)(struct rpc_timer *timer, uint64_t now));

@@ -39,7 +39,7 @@ struct rpc_reconnect {
 	bool down_reported; /* LEAT_RPC_DOWN was queued, and the session has not come up since */
 	bool was_up;
 
-	/* of the LEAT_RPC_DOWN event */
+	/* status and text of the LEAT_RPC_DOWN event */
 	int status;
 	char text[LEAT_EVENT_TEXT];
 
@@ -62,7 +62,7 @@ void rpc_reconnect_up(struct leat_rpc_session *s);
 /*
  * Plan the next attempt, after the connection or an attempt ended.
  * @param was state of the session before
- * @return will there be another attempt?
+ * @return true: there will be another attempt
  */
 bool rpc_reconnect_plan(struct leat_rpc_session *s, enum rpc_session_state was);
 /* Start the pause: the device holds nothing of the last connection. */

@@ -31,8 +31,9 @@
  *     none      seq is 0: the packet only acknowledges
  *
  * Only numbered packets have items; END may be in any. ack: all numbered packets before this number
- * have arrived at the packet's sender; bit i of sack: so has ack + 1 + i. echo: the number that
- * arrived there last, delay ns ago. credit is ack plus the credits of the hello.
+ * have arrived at the packet's sender; bit i of sack: so has ack + 1 + i. echo: the number of
+ * the new packet that arrived there last, delay ns before this packet was sent. credit is ack plus
+ * the credits of the hello.
  *
  * An item:
  *
@@ -57,7 +58,7 @@
  *     | above  |      |      |
  *     +--------+------+------+-----------
  *
- * RPC_US_LATE: the caller waits no more; possible in a request that is sent again.
+ * aux is RPC_US_LATE if the caller waits no more: possible in a request that is sent again.
  *
  * A request with RPC_F_BULK begins with descriptors of its sender's memory; its own bytes follow
  * them. Memory without a key is reached by messages:
@@ -110,7 +111,7 @@
 #define RPC_VERSION 2
 #define RPC_HEAD_LEN 16u
 #define RPC_ITEM_LEN 16u
-#define RPC_PIECE_LEN 24u /* of a piece */
+#define RPC_PIECE_LEN 24u /* head of an item that is a piece */
 /*
  * Slots of INTERNAL requests, after the others. They are separate because other requests can wait
  * for internal ones.
@@ -133,7 +134,7 @@ enum rpc_kind {
 	RPC_END,
 };
 
-/* set in kind on the wire only; in struct rpc_item a piece has len != size */
+/* bit of kind, on the wire only; in struct rpc_item a piece is an item with len != size */
 #define RPC_PIECE 0x80u
 
 #define RPC_F_ONEWAY 0x1u   /* REQUEST */
@@ -167,9 +168,9 @@ struct rpc_bulk_msg {
 
 enum rpc_refusal {
 	RPC_REFUSED_NOT = 0,
-	RPC_REFUSED_SESSIONS, /* limit: sessions */
-	RPC_REFUSED_FEATURES, /* the features that are required */
-	RPC_REFUSED_APP,      /* an errno */
+	RPC_REFUSED_SESSIONS, /* too many sessions; credits: their limit */
+	RPC_REFUSED_FEATURES, /* credits: the features that are required */
+	RPC_REFUSED_APP,      /* by the application; credits: an errno */
 	RPC_REFUSALS,
 };
 
@@ -276,8 +277,8 @@ void rpc_numbers_put(uint8_t *buf, const struct rpc_numbers *n);
 int rpc_numbers_get(const uint8_t *buf, size_t len, uint8_t flags, struct rpc_numbers *n);
 
 /*
- * Write an item's head, and zero the padding after its len bytes; the caller writes the bytes
- * before or after. An item whose len differs from its size is a piece.
+ * Write an item's head, and zero the padding after its len bytes. The caller writes those bytes,
+ * before this call or after it. An item whose len differs from its size is a piece.
  */
 void rpc_item_put(uint8_t *buf, const struct rpc_item *m);
 /* Read an item, and check all that can be checked without its session. @return as rpc_head_get() */

@@ -21,7 +21,7 @@
 #define REFUSED_US 1000000
 #define DEADLINE_DEFAULT_US 5000000
 
-/* Number of the first packet: counters wrap early, see leat_cursor.h. */
+/* Number of the first packet, such that counters wrap early: see leat_cursor.h. */
 #define FIRST UINT32_C(0xffffff38)
 
 static const struct leat_rpc_session_conf defaults;
@@ -119,7 +119,7 @@ session_start(struct leat_rpc_session *s, uint16_t peer)
 	s->state = RPC_CONNECTING;
 	s->will_reconnect = s->peer_closed = false;
 	s->peer = peer;
-	/* The other side may send before its hello arrives here: as many packets as later. */
+	/* The other side may send packets before its hello arrives here: grant all credits now. */
 	s->rx_got = 0;
 	s->rx_granted = s->rx_told = rpc->credits;
 	rpc->by_peer[peer].s = s;

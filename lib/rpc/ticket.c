@@ -86,8 +86,8 @@ leat_rpc_defer(struct leat_rpc_incoming *call)
 }
 
 /*
- * Check the status and length of an answer; drop its bytes if the caller waits no more. @return an
- * errno or 0
+ * Check the status and length of an answer; drop its bytes if the caller waits no more. @return 0,
+ * or a positive errno for the answer
  */
 static int
 answer_check(struct rpc_ticket *t, int status)

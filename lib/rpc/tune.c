@@ -37,7 +37,7 @@ apply(void *arg, void *wanted, uint64_t changed)
 	struct leat_rpc_conf conf = { 0 };
 
 	(void)changed;
-	/* During leat_tune_add(): rpc_tune_add() takes the settings afterwards. */
+	/* Called by leat_tune_add(), after which rpc_tune_add() takes the settings. */
 	if (rpc->tune == NULL)
 		return 0;
 	conf.segment = want->segment;
