@@ -25,7 +25,7 @@ list_of(struct leat_msg_conn *c, const struct leat_msg_req *req)
 	return req->recv != 0 ? &c->recvq : &c->sendq;
 }
 
-/* Give a request back before its turn. */
+/* Give a request back at once, even if requests before it are not done. */
 static void
 give_now(struct leat_msg_conn *c, struct leat_msg_req *req)
 {
@@ -63,7 +63,7 @@ end_now(struct leat_msg_conn *c, struct leat_msg_req *req)
 	return true;
 }
 
-/* @return true: an abandoned request has not ended yet */
+/* End the abandoned requests of a list, if possible. @return true: at least one is left */
 static bool
 list_run(struct leat_msg_conn *c, struct msg_list *list)
 {

@@ -25,7 +25,9 @@ ctrl_next(struct leat_msg_conn *c, struct msg_ctrl *ctrl)
 	while (c->ctrl_due != 0) {
 		ctrl->kind = (uint8_t)__builtin_ctz(c->ctrl_due);
 		if (ctrl->kind == MSG_CTRL_DROP && !msg_drop_report(c, ctrl)) {
-			/* The payload came before there was room to report the drop. */
+			/*
+			 * The payload came before the drop could be reported: no report is needed.
+			 */
 			c->ctrl_due &= ~(1u << MSG_CTRL_DROP);
 			continue;
 		}
@@ -121,7 +123,7 @@ msg_ctrl_start(struct leat_msg_conn *c)
 	msg_ctrl_recv(c);
 }
 
-/* @return false: the connection ends */
+/* Process a control message. @return false: the connection ends */
 static bool
 ctrl_take(struct leat_msg_conn *c, const struct msg_ctrl *ctrl)
 {

@@ -244,7 +244,7 @@ msg_tx_drop(struct leat_msg_conn *c, uint32_t id, uint8_t reason)
 		msg_answer_lost(c, id, reason);
 		return true;
 	}
-	/* The request may have been given up, and be back at the caller. */
+	/* Look at the slot: the request may have been given up, and be the caller's again. */
 	asked = (s->flags & MSG_ANSWER) != 0;
 	if (unlikely(id - c->tx_done >= c->tx_post - c->tx_done ||
 		     ((s->flags & MSG_EAGER) != 0 && !asked))) {

@@ -74,7 +74,7 @@ void
 msg_early_length(struct leat_msg_conn *c, struct msg_slot *s, uint64_t len)
 {
 	if (unlikely((s->flags & MSG_RECALL) != 0))
-		msg_arrived(c, s, s->id, len); /* for this request or the next */
+		msg_arrived(c, s, s->id, len); /* its request is not known yet */
 	else
 		take(c, s, len);
 }
@@ -107,7 +107,7 @@ msg_early_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct lea
 	expired = (s->flags & MSG_EXPIRED) != 0;
 	s->flags = (uint16_t)((s->flags & ~(MSG_RECALL | MSG_ARRIVED | MSG_EXPIRED)) | MSG_DATA_IN);
 	if (!arrived) {
-		/* The length has until the next look at the deadline to arrive. */
+		/* The deadline has passed, but the length may come soon: try again later. */
 		if (unlikely(expired))
 			msg_deadline_again(c, s->req);
 		return;

@@ -102,9 +102,9 @@ struct leat_msg_conf {
 	 * Messages in flight per connection and direction; in leat mode, small messages that travel
 	 * together count as one. A power of two, 2 to LEAT_MSG_CREDITS_MAX; 0:
 	 * LEAT_MSG_CREDITS_DEFAULT, or less if the receive depth has no room for that many, which
-	 * is logged. In plain mode at most 8 receives are posted at a time; in leat mode
-	 * more than 64 are posted only once the peer had to wait for credit. The endpoint must have
-	 * room for max_conns * (2 * credits + 2) receives: leat_msg_ep_conf() asks for it.
+	 * is logged. In plain mode at most 8 receives are posted at a time; in leat mode more than
+	 * 64 are posted only once the peer had to wait for credit. The endpoint must have room for
+	 * max_conns * (2 * credits + 2) receives: leat_msg_ep_conf() asks for it.
 	 */
 	uint16_t credits;
 	/**

@@ -180,8 +180,8 @@ leat_msg_destroy(struct leat_msg *m)
 /* ---- requests ---- */
 
 /*
- * Forget the buffer that a request was given when it was posted before, unless the caller has put
- * another one since.
+ * Forget the buffer that a request got when it was posted before, unless the caller has set another
+ * buffer since.
  */
 static void __rte_noinline
 given_take(struct leat_msg_req *req)
@@ -337,7 +337,7 @@ run_in_turn(struct leat_msg *m, struct leat_msg_conn *c)
 		conn_run(c);
 		if (!c->in_work)
 			continue;
-		/* It put itself at the front of work again, and changed nothing else there. */
+		/* The connection is at the front of m->work again: move it to a line. */
 		m->work = c->next_work;
 		line_add(c->got_buffer || c->tx_out + c->rx_out > out ? &served : &again, c);
 	}

@@ -84,7 +84,10 @@ void msg_gather_copy(const struct leat_msg_req *req, uint64_t off, uint8_t *dst,
  * false: some fragments have to wait
  */
 bool msg_tx_fragments(struct leat_msg_conn *c, struct leat_msg_req *req);
-/* Give up a send of which some, but not all fragments have begun. @return false: req is not one */
+/*
+ * Give up a send of which some, but not all fragments have begun. @return false: req is not such a
+ * send
+ */
 bool msg_tx_fragments_expire(struct leat_msg_conn *c, struct leat_msg_req *req);
 /* Take a fragment that is next in order. @return false: it has to wait, or the connection ended */
 bool msg_fragment_bind(struct leat_msg_conn *c, struct msg_slot *s);

@@ -46,7 +46,7 @@ msg_head_sent(struct leat_msg_conn *c)
 	c->grant = false;
 }
 
-/* @return 0, or the status with which the request fails without ending the connection */
+/* Check a send. @return 0, or the status with which it fails; the connection goes on */
 static inline int
 msg_req_check(const struct leat_msg_conn *c, const struct leat_msg_req *req)
 {

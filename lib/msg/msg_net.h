@@ -37,7 +37,7 @@ struct net_wait {
 	uint64_t timeout_us;
 };
 
-/* Waiting tasks, in the order in which they came. */
+/* Tasks that wait for the same thing, in the order in which they began to wait. */
 struct net_waits {
 	struct net_wait *first, *last;
 };
@@ -48,7 +48,7 @@ struct sock {
 	struct sock *next;	/* next in the list of free ones, or in the queue of accept */
 	struct net_waits waits; /* DIALING: the task that dials; CLOSING: tasks in close */
 	uint8_t state;
-	char addr[LEAT_ADDR_MAX];  /* the peer's, for people */
+	char addr[LEAT_ADDR_MAX];  /* address of the peer, for texts */
 	char why[LEAT_EVENT_TEXT]; /* why the connection ended */
 };
 

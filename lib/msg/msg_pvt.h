@@ -87,11 +87,11 @@
  */
 #define MSG_DATA_AHEAD (UINT64_C(4) << 20)
 /*
- * Leat mode: behind a message of at least MSG_BULK bytes, at most MSG_BULK_WINDOW messages may be
+ * Leat mode: after a message of at least MSG_BULK bytes, at most MSG_BULK_WINDOW messages may be
  * under way or waiting here. The next payload's receive is posted behind the receives of all heads,
  * and a device's search for it by tag walks over them, with caches that the last payload has
- * emptied. The messages in the window have 1 MiB or more, which keeps a fabric as busy as all
- * credits would.
+ * emptied. The messages in the window have 1 MiB or more together, which keeps a fabric as busy
+ * as all credits would.
  */
 #define MSG_BULK (UINT64_C(64) << 10)
 #define MSG_BULK_WINDOW 16u
@@ -113,7 +113,7 @@
 #define MSG_CTRL 2
 /*
  * Plain mode: receives posted for lengths. The device compares each payload that arrives with all
- * of them before it knows that no request waits for the payload yet.
+ * of them before it knows that no receive for the payload is posted yet.
  */
 #define MSG_PLAIN_WINDOW 8u
 /* ---- slots ---- */
@@ -226,7 +226,7 @@ struct leat_msg_conn {
 	uint32_t hold_turn; /* turn in which small messages left at once; further ones wait */
 	uint16_t want;	    /* small messages that wait leave as soon as there are this many */
 	uint32_t eager_max; /* value in use: the smaller one of both sides */
-	uint32_t eager_own; /* announced by this side */
+	uint32_t eager_own; /* value that this side announced */
 	uint32_t rx_window; /* most messages that may be under way or waiting here */
 	struct msg_slot *tx, *rx;
 	uint64_t tx_max;	   /* longest message that the peer and the device take, bytes */

@@ -114,7 +114,7 @@ struct msg_hello {
 };
 
 void msg_hello_put(uint8_t *buf, const struct msg_hello *h);
-/* @return 1; 0: the peer does not speak leat mode; -EPROTO: malformed, with leat_err() */
+/* Read a hello. @return 1; 0: there is none, so plain mode; -EPROTO: malformed, with leat_err() */
 int msg_hello_get(const uint8_t *buf, uint16_t len, struct msg_hello *h);
 
 #endif /* MSG_WIRE_H */

@@ -65,7 +65,7 @@ on_ep_event(void *arg, struct leat_ep *ep, const struct leat_event *ev)
 	}
 }
 
-/* @return number of requests */
+/* Give out requests that are done. @return their number */
 static int
 give_requests(struct msg_below *b, uint64_t now)
 {
@@ -83,7 +83,7 @@ give_requests(struct msg_below *b, uint64_t now)
 	return total;
 }
 
-/* @return number of events */
+/* Give out events of connections. @return their number */
 static int
 give_events(struct msg_below *b)
 {

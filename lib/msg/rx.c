@@ -113,7 +113,8 @@ msg_rx_start(struct leat_msg_conn *c)
 	uint32_t i;
 
 	/*
-	 * Nothing is in flight, but the last connection may have left flags of unreceived messages.
+	 * Nothing is in flight, but the connection that used the slots before may have left flags
+	 * of messages that were not received.
 	 */
 	for (i = 0; i <= c->mask; i++)
 		c->rx[i].flags = 0;

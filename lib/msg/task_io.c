@@ -4,9 +4,10 @@
  * Tasks that wait for requests.
  *
  *     task                                    the context's poller
- *     user = the wait, odd; posted
- *     waits                                   the request came back: user is odd:
- *                                               user = NULL, one less to wait for
+ *     posts the request, and sets
+ *     user = address of its wait | 1
+ *     waits                                   the request came back, and user is odd:
+ *                                               user = NULL, one request less to wait for
  *     runs again        <------------------     none left
  *
  * The lowest bit of leat_msg_req.user tells a wait from a pointer of the application.

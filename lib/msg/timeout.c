@@ -2,7 +2,7 @@
 
 /*
  * Deadlines of requests, and liveness of peers. Both are timers in the context's wheel, which
- * leat_msg_events() runs; a request without a deadline costs nothing of it.
+ * leat_msg_events() runs; a request without a deadline costs nothing here.
  *
  * A request whose deadline passed comes back with -ETIMEDOUT, after the requests before it. If it
  * has not begun nothing else happens. Else it depends on where its message is:
@@ -12,8 +12,9 @@
  *               ... and can't be taken back     the connection ends
  *     send      small                           it was copied, and leaves nevertheless
  *               large, payload not posted       an empty payload will be sent (drop.c)
- *               posted, leat mode               taken back, then an empty payload is sent
- *               plain mode, or can't be         the connection ends
+ *               payload posted, leat mode       taken back, then an empty payload is sent
+ *               ... and can't be taken back     the connection ends
+ *               plain mode                      the connection ends
  *
  * Liveness: the connection is looked at four times per idle time. If nothing new came in four looks
  * in a row the peer is pinged, and if nothing comes within the answer time the connection ends. A
@@ -52,7 +53,7 @@ take_back(struct leat_msg_conn *c, struct msg_slot *s, const char *what)
 
 	if (ret == 0)
 		s->flags |= MSG_EXPIRED;
-	/* The op is done, or was recalled before: it comes back by itself. */
+	/* -ENOENT, -EALREADY: the op is done, or was recalled before, and will come back. */
 	if (ret == 0 || ret == -ENOENT || ret == -EALREADY)
 		return true;
 	msg_fail(c, -ETIMEDOUT,

@@ -137,7 +137,7 @@ msg_post_refused(struct leat_msg_conn *c)
 		msg_wait(c);
 }
 
-/* @return false: the endpoint did not take all */
+/* Post ops, and note it in their slots. @return false: the endpoint did not take all */
 static bool
 post(struct leat_msg_conn *c, struct leat_op **ops, uint16_t n)
 {

@@ -302,7 +302,7 @@ rpc_segment_done(struct rpc_segment *seg, int status)
 	segment_free(seg);
 	if (t->calling)
 		return;
-	/* Waiting transfers come first. */
+	/* Transfers that wait for a segment come first: queue this one behind them. */
 	if (rpc->waiting != NULL)
 		wait_add(t);
 	else
@@ -431,7 +431,7 @@ transfer(struct leat_rpc_incoming *call, unsigned int i, uint64_t off, void *buf
 		.push = push,
 	};
 
-	/* In a handler, call is not part of a ticket. */
+	/* In a handler, which is no task, call is not part of a ticket: ticket is not valid. */
 	if (leat_task_current() == NULL)
 		return -EPERM;
 	rpc = t.rpc = ticket->rpc;

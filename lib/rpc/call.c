@@ -93,7 +93,7 @@ static const struct leat_resource call_resource = {
 	.describe = wait_describe,
 };
 
-/* Check that leat_rpc_post() will accept all requests; otherwise post none. */
+/* Check that leat_rpc_post() will accept all requests; if not, none is to be posted. */
 static int
 may_post(struct leat_rpc_req **reqs, uint16_t n)
 {

@@ -14,7 +14,7 @@
 #define FS_MIN_CWND 0.1f
 #define FS_MAX_CWND 50.0f
 #define AI 1.0f	     /* additive increase, packets per round trip */
-#define BETA 0.8f    /* decrease per excess of the round trip over the target, both as fractions */
+#define BETA 0.8f    /* a decrease takes away BETA * (rtt - target) / rtt of the window */
 #define MAX_MDF 0.5f /* largest part of the window that one decrease takes away */
 #define MIN_CWND 0.01f
 #define MAX_CWND 1024.0f

@@ -222,8 +222,8 @@ packet_acked(struct leat_rpc_session *s, uint32_t seq, uint64_t now)
 }
 
 /*
- * Round trip of the packet named by echo, cycles; 0: unknown, as the packet was sent twice or is
- * acknowledged already.
+ * Measure the round trip of the packet named by echo, cycles. @return 0: it is unknown, since the
+ * packet was sent twice or is acknowledged already
  */
 static uint64_t
 rtt_measure(const struct leat_rpc_session *s, const struct rpc_numbers *n, uint64_t now)
@@ -239,7 +239,7 @@ rtt_measure(const struct leat_rpc_session *s, const struct rpc_numbers *n, uint6
 	return rtt > kept ? rtt - kept : 1;
 }
 
-/* @return 0, or a violation */
+/* Take the acknowledgements in a packet. @return 0, or a violation */
 static int
 acks_take(struct leat_rpc_session *s, const struct rpc_numbers *n, uint64_t now)
 {

@@ -120,7 +120,7 @@ timer_due(struct rpc_timer *timer, uint64_t now)
 	/* The timer is late: this side did not poll, so the silence may be its own. Wait anew. */
 	if (now - timer->node.expiry > rpc->silence / QUIET)
 		dg->since = now;
-	/* The peer may have left on the END, and its last acknowledgement may be lost. */
+	/* Wait no longer: the peer may have left when it got the END, its acknowledgement lost. */
 	if (dg->end_sent && dg->backoff >= END_PROBES) {
 		rpc_drained(s);
 		return;

@@ -492,7 +492,7 @@ rpc_cancel_arrived(struct leat_rpc_session *s, const struct rpc_item *m)
 	return 0;
 }
 
-/* End the requests of the other side when the session ends: those not handled yet never are. */
+/* End the requests of the other side when the session ends: drop those that are not handled yet. */
 void
 rpc_handlers_end(struct leat_rpc_session *s)
 {

@@ -2,8 +2,8 @@
 
 /*
  * A context in a reactor. The endpoint's poller takes ops, runs handlers, and posts responses. The
- * context's own poller runs deadlines, and resumes sessions that found no room. While a reactor has
- * a context it does not block, since deadlines of requests wake no descriptor.
+ * context's own poller runs deadlines, and resumes sessions that found no room. A reactor that has
+ * a context never blocks, since no descriptor would wake it at the deadline of a request.
  */
 
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 #define BURST 32
 #define EVENTS 4
-/* Time for tasks and sessions to end, when a stop has no deadline. */
+/* Time for tasks and sessions to end, if the stop has no deadline, us. */
 #define DRAIN_US 3000000
 
 static void

@@ -31,7 +31,7 @@
 #define COUNT_MAX (1u << 20)
 /* Most receives that wait to be posted again in one burst. */
 #define REPOSTS_MAX 16
-/* Resolution of deadlines. */
+/* Resolution of deadlines, us. */
 #define TICK_US 10
 
 /* ---- create ---- */

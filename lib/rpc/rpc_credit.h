@@ -25,7 +25,7 @@ rpc_credit_start(struct leat_rpc_session *s, const struct rpc_hello *h)
 	s->peer_credits = h->credits;
 }
 
-/* Packets with messages that may be sent now: the last credit is reserved for a credit packet. */
+/* Count packets with messages that may be sent now; the last credit is for a credit packet. */
 static inline uint32_t
 rpc_credit_left(const struct leat_rpc_session *s)
 {

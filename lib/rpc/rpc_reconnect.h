@@ -22,11 +22,11 @@
 
 struct rpc_reconnect {
 	struct leat_rpc_session *s;
-	struct rpc_timer timer; /* the next attempt */
+	struct rpc_timer timer; /* due at the next attempt */
 
 	/* leat_rpc_session_conf.reconnect_*; times in cycles */
 	uint64_t min, max;
-	uint64_t limit; /* end of all attempts, after since; UINT64_MAX: no limit */
+	uint64_t limit; /* attempts end this time after since; UINT64_MAX: no limit */
 	uint32_t max_tries;
 
 	uint32_t tries; /* attempts since a connection lasted for max */

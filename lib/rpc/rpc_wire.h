@@ -26,14 +26,14 @@
  *     +------+------+--------------+------+-------+--------+-----
  *
  *     NUMBERED  seq is the packet's number: it is sent again until it is acknowledged
- *     PROBE     seq is a number of the probe alone: the receiver answers at once
+ *     PROBE     seq is the number of the probe, counted apart: the receiver answers at once
  *     ANSWER    seq is that of the probe
  *     none      seq is 0: the packet only acknowledges
  *
  * Only numbered packets have items; END may be in any. ack: all numbered packets before this number
- * have arrived at the packet's sender; bit i of sack: so has ack + 1 + i. echo: the number of
- * the new packet that arrived there last, delay ns before this packet was sent. credit is ack plus
- * the credits of the hello.
+ * have arrived at the packet's sender; bit i of sack: so has ack + 1 + i. echo: the number of the
+ * new packet that arrived there last, delay ns before this packet was sent. credit is ack plus the
+ * credits of the hello.
  *
  * An item:
  *
@@ -60,8 +60,8 @@
  *
  * aux is RPC_US_LATE if the caller waits no more: possible in a request that is sent again.
  *
- * A request with RPC_F_BULK begins with descriptors of its sender's memory; its own bytes follow
- * them. Memory without a key is reached by messages:
+ * A request with RPC_F_BULK begins with n descriptors of its sender's memory; its own bytes follow
+ * them:
  *
  *      0      4      8      16     24     32     36     40
  *     +------+------+------+------+------+------+------+------ - - - --+-----------
@@ -69,9 +69,10 @@
  *     +------+------+------+------+------+------+------+------ - - - --+-----------
  *                   \________________ n times _________/
  *
- * These messages are requests in the other direction, with RPC_F_INTERNAL and types of their own:
- * the response to a GET is bytes of the memory; a PUT carries bytes for it. Both name the request
- * by slot and num, and one of its descriptors by index:
+ * Memory without a key is reached by internal requests in the other direction, GET and PUT, with
+ * RPC_F_INTERNAL and types of their own: the response to a GET is bytes of the memory; a PUT
+ * carries bytes for it. Both name the request that has the descriptors by slot and num, and one of
+ * the descriptors by index:
  *
  *      0      2      3      4      8      16     20     24
  *     +------+------+------+------+------+------+------+-----------
@@ -95,9 +96,9 @@
  *     | credits| packet| max_msg| epoch |priv len| first | priv
  *     +--------+-------+--------+-------+--------+-------+------
  *
- * Its numbers limit what the other side may send. A feature is used if both sides offer it; a side
- * that lacks a feature which the other requires refuses. A hello whose refused is not 0 opens no
- * session: refused is the reason (enum rpc_refusal), and credits the limit, or an errno.
+ * The numbers of a hello limit what the other side may send. A feature is used if both sides offer
+ * it; a side that lacks a feature which the other requires refuses. A hello whose refused is not 0
+ * opens no session: refused is the reason (enum rpc_refusal), and credits the limit, or an errno.
  */
 
 #include <stdbool.h>
