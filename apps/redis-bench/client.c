@@ -335,7 +335,7 @@ take_reply(struct redb_client *c, uint64_t now)
 	char why[2 * REDB_TEXT];
 
 	if (c->nb_sent == 0) {
-		snprintf(why, sizeof(why), "a reply came that nothing was asked for%s%s",
+		snprintf(why, sizeof(why), "a reply arrived for which there was no request%s%s",
 			 c->reply_error ? ": " : "",
 			 c->reply_error ? c->worker->tally.first_error : "");
 		lost(c, why);

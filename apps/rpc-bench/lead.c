@@ -98,7 +98,8 @@ connect_all(struct rb_bench *b)
 	if (ret == 0)
 		ret = rb_wait(b, nodes_are, &up, rb_in(b->o.timeout_us));
 	if (ret == -ETIMEDOUT)
-		ret = rb_fail(b, ETIMEDOUT, "not all sessions were there within %.0f s (--timeout)",
+		ret = rb_fail(b, ETIMEDOUT,
+			      "not all sessions were connected within %.0f s (--timeout)",
 			      (double)b->o.timeout_us / (double)RB_US);
 	return ret;
 }

@@ -40,8 +40,8 @@ refused(struct rb_link_peer *p, int ret, const void *resp, const char *what)
 		snprintf(who, sizeof(who), "rank %u", p->rank);
 	get_str(&c, text, sizeof(text));
 	if (ret >= 0 || ret == -EPROTONOSUPPORT || ret == -ENOSYS)
-		return rb_fail(b, EPROTO, "%s: who is there is no leat-rpc-bench of this version",
-			       who);
+		return rb_fail(b, EPROTO,
+			       "%s: the other side is not a leat-rpc-bench of this version", who);
 	if (text[0] != '\0')
 		return rb_fail(b, -ret, "%s refuses: %s", who, text);
 	if (p->left || p->ended)

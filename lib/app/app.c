@@ -149,7 +149,7 @@ print_help(const struct leat_app *app, const struct app_args *a)
 		"                         else %s\n"
 		"  --settings FILE        settings that replace the program's\n"
 		"  --tune-dir DIR         where leat-top and leat-tune find this process\n"
-		"  --no-tune              they don't find it\n",
+		"  --no-tune              hide this process from them\n",
 		a->vdev != NULL ? strchr(a->vdev, '=') + 1 : "none");
 }
 
@@ -182,7 +182,7 @@ parse(const struct leat_app *app, const struct app_args *a)
 	}
 	if (a->nb_own == 1)
 		return 0;
-	LEAT_LOG(ERR, app, "%s: unexpected argument '%s': it has none of its own", a->name,
+	LEAT_LOG(ERR, app, "%s: unexpected argument '%s': only options are taken", a->name,
 		 a->own[1]);
 	return -EINVAL;
 }

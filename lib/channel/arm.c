@@ -117,7 +117,7 @@ leat_channel_arm(struct leat_channel *ch, unsigned int what, uint32_t len)
 	bool ended;
 
 	if (ch->broken)
-		return chan_err(EPROTO, "channel: corrupt, as was said before");
+		return chan_err(EPROTO, "channel: corrupt (reported by an earlier call)");
 	if (fd < 0)
 		return fd;
 	if (what == 0 || (what & ~(LEAT_CHANNEL_ARM_FRAMES | LEAT_CHANNEL_ARM_ROOM)) != 0)

@@ -465,7 +465,7 @@ leat_channel_peek(struct leat_channel *ch, struct leat_channel_frame *frames, un
 	int ret;
 
 	if (__builtin_expect(ch->broken, 0))
-		return chan_err(EPROTO, "channel: corrupt, as was said before");
+		return chan_err(EPROTO, "channel: corrupt (reported by an earlier call)");
 	if (__builtin_expect(ch->nb_held != 0, 0))
 		return chan_err(EBUSY, "channel: %u frames are held already", ch->nb_held);
 	if (__builtin_expect(n == 0 || n > CHAN_BURST, 0))

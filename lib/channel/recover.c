@@ -279,7 +279,7 @@ leat_channel_recover(struct leat_channel *ch)
 	int ret;
 
 	if (ch->broken)
-		return chan_err(EPROTO, "channel: corrupt, as was said before");
+		return chan_err(EPROTO, "channel: corrupt (reported by an earlier call)");
 	ret = chan_check(ch);
 	if (ret != 0)
 		return ret;

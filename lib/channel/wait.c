@@ -91,7 +91,7 @@ static int
 ready(struct leat_channel *ch, const struct want *want, bool sleepy)
 {
 	if (ch->broken)
-		return chan_err(EPROTO, "channel: corrupt, as was said before");
+		return chan_err(EPROTO, "channel: corrupt (reported by an earlier call)");
 	return want->room ? chan_room(ch, want->granules) : chan_ready(ch, sleepy);
 }
 

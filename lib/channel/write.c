@@ -263,7 +263,7 @@ static int __attribute__((cold, noinline))
 refuse(const struct leat_channel *ch, uint32_t type, uint32_t len)
 {
 	if (ch->broken)
-		return chan_err(EPROTO, "channel: corrupt, as was said before");
+		return chan_err(EPROTO, "channel: corrupt (reported by an earlier call)");
 	if (ch->res_value != 0)
 		return chan_err(EBUSY, "channel: a frame is reserved already");
 	if (len == 0)
@@ -485,7 +485,7 @@ leat_channel_terminate(struct leat_channel *ch)
 	uint64_t w, m;
 
 	if (ch->broken)
-		return chan_err(EPROTO, "channel: corrupt, as was said before");
+		return chan_err(EPROTO, "channel: corrupt (reported by an earlier call)");
 	for (turn = 0;; turn++) {
 		if (turn == CHAN_TURNS)
 			return chan_err(EAGAIN, "channel: other writers won every race; try again");

@@ -340,7 +340,7 @@ bool exchange_tcp_dial_next(struct exchange_conn *c);
 void exchange_tcp_resolve(struct exchange_conn *c);
 
 /* Error text: descriptors that come later than with the first byte of HELLO or ACCEPT. */
-#define EXCHANGE_STRAY_FDS "descriptors with a message that has none"
+#define EXCHANGE_STRAY_FDS "descriptors with a message that can't carry any"
 
 /* ---- fds.c ----------------------------------------------------------------------------------- */
 

@@ -66,7 +66,8 @@ leat_exchange_listen_addr(const struct leat_exchange *x, char *addr, size_t len)
 	int ret;
 
 	if (x->listen_fd < 0)
-		return leat_err(ENOENT, "%s: it does not listen", x->name);
+		return leat_err(ENOENT, "%s: asked for its address, but it does not listen",
+				x->name);
 	ret = x->transport->listen_addr(x, str, sizeof(str));
 	if (ret != 0)
 		return ret;

@@ -114,7 +114,7 @@ unix_dial(struct exchange_conn *c)
 	err = exchange_dial_open(c, 0, (struct sockaddr *)&sun, (socklen_t)len, c->deadline);
 	if (err == EAGAIN) {
 		/* The listener's backlog is full. */
-		snprintf(c->text, sizeof(c->text), "more wait there than it has room for");
+		snprintf(c->text, sizeof(c->text), "its backlog of connections is full");
 		err = EBUSY;
 	}
 	if (err != 0)

@@ -248,7 +248,7 @@ leat_peer_down(struct leat_ep *ep, struct leat_peer *peer)
 	struct leat_peer_cold *cold = cold_of(ep, peer);
 
 	if (leat_peer_inflight(peer) > 0)
-		LEAT_LOG(ERR, fabric, "%s: peer %u: %s took it down with %u ops in flight",
+		LEAT_LOG(ERR, fabric, "%s: peer %u: driver %s ended it with %u ops in flight",
 			 ep->ctrl->name, peer->id, ep->ctrl->driver->name,
 			 leat_peer_inflight(peer));
 	set_state(peer, LEAT_PEER_DOWN);
@@ -340,8 +340,7 @@ params_check(const struct leat_ep *ep, const struct leat_conn_params *params)
 	if (params == NULL)
 		return 0;
 	if (params->priv_len > LEAT_EP_PRIV_MAX || (params->priv_len > 0 && params->priv == NULL))
-		return leat_err(EINVAL,
-				"%s: connect or accept: %u B of private data, at most %d go along",
+		return leat_err(EINVAL, "%s: connect or accept: %u B of private data, more than %d",
 				ep->ctrl->name, params->priv_len, LEAT_EP_PRIV_MAX);
 	return 0;
 }
@@ -370,7 +369,8 @@ int
 leat_ep_listen_addr(struct leat_ep *ep, char *addr, size_t len)
 {
 	if (!ep->ctrl->listening)
-		return leat_err(ENOENT, "%s: it does not listen", ep->ctrl->name);
+		return leat_err(ENOENT, "%s: asked for its address, but it does not listen",
+				ep->ctrl->name);
 	return ep->ctrl->driver->listen_addr(ep, addr, len);
 }
 

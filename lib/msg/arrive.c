@@ -80,8 +80,9 @@ check_behind(struct leat_msg_conn *c, const struct msg_slot *s, uint32_t id, uin
 	while (left > 0) {
 		len = left < MSG_NEXT_LEN ? UINT64_MAX : leat_get_le64(p);
 		if (unlikely(left < MSG_NEXT_LEN || len > left - MSG_NEXT_LEN)) {
-			msg_fail(c, -EPROTO, "message %#x: %" PRIu64 " B behind it are no message",
-				 id, left);
+			msg_fail(c, -EPROTO,
+				 "message %#x: %" PRIu64 " B behind it are not a valid message", id,
+				 left);
 			return false;
 		}
 		if (unlikely(len > c->max_size)) {
@@ -134,7 +135,8 @@ head_arrived(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id)
 	bool eager;
 
 	if (unlikely(s->op.len < MSG_HEAD_LEN)) {
-		msg_fail(c, -EPROTO, "message %#x: %" PRIu64 " B are no head", id, s->op.len);
+		msg_fail(c, -EPROTO, "message %#x: %" PRIu64 " B are not a valid head", id,
+			 s->op.len);
 		return;
 	}
 	if (unlikely(c->peer_ended && (int32_t)(id - c->rx_end) >= 0)) {

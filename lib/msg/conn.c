@@ -81,7 +81,8 @@ conn_new(struct leat_msg *m, const struct leat_msg_conn_conf *conf)
 	for (i = 0; i < m->max_conns && m->conns[i].state != MSG_FREE; i++)
 		;
 	if (i == m->max_conns) {
-		leat_err(ENOSPC, "messages on %s: %u connections are open, that is max_conns",
+		leat_err(ENOSPC,
+			 "messages on %s: %u connections are open, as many as max_conns allows",
 			 leat_ep_name(m->ep), i);
 		return NULL;
 	}

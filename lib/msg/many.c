@@ -23,7 +23,7 @@ leat_msg_send_many(struct leat_msg_conn **conns, uint16_t n, struct leat_msg_req
 		return -EALREADY;
 	for (i = 0; i < n; i++) {
 		if (conns[i]->m != m)
-			return leat_err(EINVAL, "messages: to many connections of two contexts");
+			return leat_err(EINVAL, "messages: connections of more than one context");
 		if (parts[i].state != MSG_REQ_IDLE)
 			return -EALREADY;
 	}

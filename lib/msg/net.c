@@ -262,7 +262,7 @@ leat_msg_net_close(struct leat_msg_net *net, uint64_t timeout_us)
 	ret = net_destroy(net);
 	if (ret == 0 && left)
 		ret = leat_err(ETIMEDOUT,
-			       "close a net: messages were not sent when the time was up");
+			       "close a net: the time was up before all messages were sent");
 	return ret;
 }
 

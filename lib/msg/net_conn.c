@@ -64,7 +64,8 @@ sock_take(struct leat_msg_net *net, enum sock_state state, const char *addr)
 	struct sock *s = net->free;
 
 	if (s == NULL) {
-		leat_err(ENOSPC, "messages on %s: %u connections are open, that is max_conns",
+		leat_err(ENOSPC,
+			 "messages on %s: %u connections are open, as many as max_conns allows",
 			 leat_ep_name(net->ep), net->conf.max_conns);
 		return NULL;
 	}
@@ -526,7 +527,7 @@ leat_msg_task_close(struct leat_msg_conn *c, uint64_t timeout_us)
 	ret = leat_resource_run(&w.op, &close_resource);
 	if (ret < 0)
 		leat_err(-ret, "close of %s: %s", addr,
-			 ret == -ETIMEDOUT ? "messages were not sent when the time was up"
+			 ret == -ETIMEDOUT ? "the time was up before all messages were sent"
 					   : strerror(-ret));
 	return ret;
 }

@@ -349,7 +349,7 @@ leat_msg_reactor_add(struct leat_msg *m, struct leat_reactor *r,
 		return leat_err(EINVAL, "messages on %s: no function for requests",
 				leat_ep_name(m->ep));
 	if (m->below != NULL)
-		return leat_err(EALREADY, "messages on %s: below a reactor already",
+		return leat_err(EALREADY, "messages on %s: attached to a reactor already",
 				leat_ep_name(m->ep));
 	b = calloc(1, sizeof(*b));
 	if (b == NULL)
@@ -379,7 +379,8 @@ leat_msg_reactor_remove(struct leat_msg *m)
 	int ret;
 
 	if (b == NULL)
-		return leat_err(ENOENT, "messages on %s: below no reactor", leat_ep_name(m->ep));
+		return leat_err(ENOENT, "messages on %s: not attached to a reactor",
+				leat_ep_name(m->ep));
 	if (b->calling)
 		return leat_err(EBUSY, "messages on %s: removed in a callback",
 				leat_ep_name(m->ep));

@@ -331,8 +331,8 @@ take(struct leat_rendezvous *rv, const struct pmix_bytes *b)
 	if (b->bytes == NULL)
 		return 0;
 	if (record_parse(b->bytes, b->len, &rec, &why) < 0) {
-		rendezvous_note(rv, "what rank %" PRIu32 " published is not valid: %s", b->rank,
-				why);
+		rendezvous_note(rv, "the record that rank %" PRIu32 " published is not valid: %s",
+				b->rank, why);
 		return 0;
 	}
 	ret = rendezvous_take(rv, b->rank, &rec);

@@ -193,7 +193,7 @@ respond_small(struct rpc_handling *h, uint8_t type, int err)
 
 	if (unlikely(at == NULL)) {
 		/* Cannot happen: the place was checked before the handler was called. */
-		LEAT_LOG(ERR, rpc, "no place for a response that had one");
+		LEAT_LOG(ERR, rpc, "the place that was reserved for a response is missing");
 		answer_status(s, h->slot, EIO, 0, false);
 		return;
 	}

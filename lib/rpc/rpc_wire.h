@@ -170,7 +170,7 @@ struct rpc_bulk_msg {
 enum rpc_refusal {
 	RPC_REFUSED_NOT = 0,
 	RPC_REFUSED_SESSIONS, /* too many sessions; credits: their limit */
-	RPC_REFUSED_FEATURES, /* credits: the features that are required */
+	RPC_REFUSED_FEATURES, /* credits: the required features that the acceptor lacks */
 	RPC_REFUSED_APP,      /* by the application; credits: an errno */
 	RPC_REFUSALS,
 };

@@ -76,7 +76,7 @@ session_new(struct leat_rpc *rpc, const struct leat_rpc_session_conf *conf)
 	struct leat_rpc_session *s = rpc->free_sessions;
 
 	if (s == NULL || rpc->destroying) {
-		leat_err(ENOSPC, "rpc on %s: %u sessions are open, that is max_sessions",
+		leat_err(ENOSPC, "rpc on %s: %u sessions are open, as many as max_sessions allows",
 			 leat_ep_name(rpc->ep), rpc->nb_open);
 		return NULL;
 	}
@@ -278,11 +278,12 @@ answer_take(struct leat_rpc_session *s, const struct leat_event *ev)
 	case RPC_REFUSED_NOT:
 		break;
 	case RPC_REFUSED_SESSIONS:
-		rpc_fail(s, -ECONNREFUSED, "refused: the other side has its %u sessions",
+		rpc_fail(s, -ECONNREFUSED,
+			 "refused: the other side has %u sessions, as many as it allows",
 			 h.credits);
 		return false;
 	case RPC_REFUSED_FEATURES:
-		rpc_fail(s, -EPROTONOSUPPORT, "refused: the other side requires the features %#x",
+		rpc_fail(s, -EPROTONOSUPPORT, "refused: the other side lacks the features %#x",
 			 h.credits);
 		return false;
 	default:
@@ -410,7 +411,7 @@ leat_rpc_accept(struct leat_rpc *rpc, const struct leat_event *ev,
 		return NULL;
 	}
 	if ((h.required & ~RPC_FEATURES) != 0) {
-		refuse(rpc, ev, RPC_REFUSED_FEATURES, 0);
+		refuse(rpc, ev, RPC_REFUSED_FEATURES, h.required & ~RPC_FEATURES);
 		leat_err(EPROTONOSUPPORT, "rpc on %s: a peer requires the features %#x",
 			 leat_ep_name(rpc->ep), h.required);
 		return NULL;

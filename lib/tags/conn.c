@@ -365,7 +365,7 @@ priv_build(struct tags_ep *e, struct priv *out, const struct leat_conn_params *p
 
 	if (params->priv_len > max)
 		return leat_err(EINVAL,
-				"%s: %s: %u B of private data, at most %u go along (of an endpoint "
+				"%s: %s: %u B of private data, more than %u (of an endpoint "
 				"with tagged ops)",
 				leat_ep_name(e->outer), what, params->priv_len, max);
 	place = tags_mem_grow(e);

@@ -100,7 +100,8 @@ stop_name(struct leat_tasks *ts, char *what, size_t len)
 	n = snprintf(what, len, "%u tasks that have not ended, one is %s", task_nb_left(ts),
 		     first != NULL ? leat_task_name(first) : "?");
 	if (late > 0 && n > 0 && (size_t)n < len)
-		snprintf(what + n, len - (size_t)n, "; %" PRIu64 " spawned meanwhile", late);
+		snprintf(what + n, len - (size_t)n, "; %" PRIu64 " spawned since the stop began",
+			 late);
 	/* With many ended tasks, a tree would leave no lines for those that have not ended. */
 	if (task_nb_left(ts) > TREE_MAX || ts->nb_done > SHOWN / 2)
 		task_show_first(ts, SHOWN, on_line, ts);

@@ -33,7 +33,8 @@ static const struct key keys[] = {
 	KEY(devices, "devices", 1, 1, SIM_DEVICES, "devices of each process"),
 	KEY(mtu, "mtu", 8928, 1024, 65536, "bytes of the largest message"),
 	KEY(sq_depth, "sq-depth", 1024, 16, 32768, "sends of a QP"),
-	KEY(rq_depth, "rq-depth", 4096, 64, 65536, "receive buffers of a QP, 4 to a receive"),
+	KEY(rq_depth, "rq-depth", 4096, 64, 65536, "receive buffers of a QP, 4 for each "
+	    "receive of the provider"),
 	KEY(max_qp, "max-qp", 256, 1, SIM_QPS, "QPs of a device"),
 	KEY(max_cq, "max-cq", 1024, 1, 65536, "CQs of a process"),
 	KEY(max_mr, "max-mr", SIM_MRS - 1, 1, SIM_MRS - 1, "memory regions of a process"),
@@ -52,7 +53,8 @@ static const struct key keys[] = {
 	KEY(fail_ppm, "fail-ppm", 0, 0, 1000000, "messages of a million that fail with it"),
 	KEY(deaf_after, "deaf-after", 0, 0, UINT64_MAX, "received messages after which the host's "
 	    "network is cut off; 0: never"),
-	KEY(unresp_ms, "unresp-ms", 200, 1, 600000, "time after which a peer is unresponsive"),
+	KEY(unresp_ms, "unresp-ms", 200, 1, 600000, "time without an answer after which a "
+	    "peer is unresponsive"),
 	KEY(bad_device, "bad-device", 0, 0, SIM_DEVICES,
 	    "device, counted from 1, that fails to open"),
 	KEY(lose_ah_ppm, "lose-ah-ppm", 0, 0, 1000000, "received messages of a million whose "

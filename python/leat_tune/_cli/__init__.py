@@ -22,7 +22,7 @@ HIDDEN = "complete"
 
 USAGE = "leat-tune COMMAND [OPTION]... [NAME]..."
 ABOUT = """\
-See and set what running leat processes of this user do. NAME of a setting or a measurement:
+Read and change settings of running leat processes of this user. NAME of a setting or a measurement:
 
   reactor.lcore0.spin_us       COMPONENT.OBJECT.NAME
   reactor.*.spin_us            OBJECT and NAME may be patterns

@@ -38,7 +38,7 @@ def add_parser(sub) -> argparse.ArgumentParser:
     parser.add_argument("--set", action="append", default=[], metavar="NAME[=LOW:HIGH|=A|B],...",
                         help=f"settings to search, 1 to {KNOBS_MAX}; may be given again")
     parser.add_argument("--object", metavar="PATTERN",
-                        help="objects that names without a component mean (default: all)")
+                        help="objects meant by names that have no COMPONENT.OBJECT (default: all)")
     parser.add_argument(
         "--try",
         dest="trial",
@@ -53,7 +53,7 @@ def add_parser(sub) -> argparse.ArgumentParser:
     budget.add_argument("--trials", type=common.positive, default=150, metavar="N",
                         help=f"trials at most, at least {TRIALS_MIN} (default: 150)")
     budget.add_argument("--minutes", type=_positive_real, metavar="M",
-                        help="end after so long, with fewer trials")
+                        help="end after M minutes, even with fewer trials")
     budget.add_argument("--trial-seconds", type=_positive_real, default=2.0, metavar="S",
                         help="what a trial measures (default: 2)")
     budget.add_argument("--warm-up", type=_not_negative, metavar="S",

@@ -81,7 +81,7 @@ def add_parser(sub) -> argparse.ArgumentParser:
     parser.add_argument("--set", action="append", default=[], metavar="NAME,...",
                         help="settings (default: all that can change while the program runs)")
     parser.add_argument("--object", metavar="PATTERN",
-                        help="objects that names without a component mean (default: all)")
+                        help="objects meant by names that have no COMPONENT.OBJECT (default: all)")
     parser.add_argument("--trials", type=common.positive, default=100, metavar="N",
                         help="(default: 100)")
     parser.add_argument("--trial-seconds", type=float, default=2.0, metavar="S",

@@ -404,6 +404,7 @@ test_hellos(void **state)
 	raw_connect(buf, sizeof(buf));
 	raw_until(raw.up);
 	assert_int_equal(raw.hello.refused, RPC_REFUSED_FEATURES);
+	assert_int_equal(raw.hello.credits, 0x80000000);
 	/* The peer does not disconnect: b disconnects it. */
 	raw_until(raw.down);
 	assert_int_equal(b.nb_refused, 3);

@@ -330,7 +330,7 @@ check_endless(leat_task_fn fn, const char *name)
 	begun = test_clock;
 	snprintf(why, sizeof(why), "tasks that have not ended, one is %s; ", name);
 	stop_at_deadline(&t, ENDLESS_US, why);
-	assert_non_null(strstr(leat_err_msg(), " spawned meanwhile"));
+	assert_non_null(strstr(leat_err_msg(), " spawned since the stop began"));
 	/* At the deadline, not later. */
 	assert_in_range(test_clock - begun, ENDLESS_US * (uint64_t)US,
 			(ENDLESS_US + 1000) * (uint64_t)US);
