@@ -6,7 +6,7 @@
  *     leat_op_cancel(), a deadline that passed --> the driver's cancel() --> leat_op_finish()
  *
  * The op comes back from poll as every op does, in its place in its queue (leat_order.h), with
- * -ECANCELED or -ETIMEDOUT, or with its own result if the device was done with it first.
+ * -ECANCELED or -ETIMEDOUT, or with its own result if the device completed it first.
  */
 
 #include <rte_common.h>
@@ -30,7 +30,7 @@ leat_op_cancel(struct leat_ep *ep, struct leat_op *op)
 	default:
 		return -ENOENT;
 	}
-	/* Before the call: the driver may finish the op inside it. */
+	/* Set the state before the call: the driver may finish the op inside it. */
 	op->state = LEAT_OP_CANCEL;
 	ret = ep->ctrl->driver->cancel(ep, op);
 	if (ret < 0) {
@@ -90,9 +90,10 @@ leat_op_deadlines_run(struct leat_ep *ep, uint64_t now)
 	unsigned int n = 0;
 
 	/*
-	 * One run of the wheel may find fewer deadlines than have expired, or none, when it has
-	 * many nodes to sort; and the next call comes a millisecond later. The number of runs is
-	 * bounded: an op in flight is sorted at most once per level, and no op is added here.
+	 * A run of the wheel that has many nodes to sort ends early: it can find fewer deadlines
+	 * than have expired, or none. So run it again now, not at the next call a millisecond
+	 * later. The number of runs is bounded: an op in flight is sorted at most once per level,
+	 * and no op is added here.
 	 */
 	do
 		n += leat_wheel_run(w, now, expire, ep, DEADLINES_PER_RUN - n);

@@ -10,7 +10,7 @@
 
 #define DEVS_MAX 64
 
-/* Changed only in leat_init() and leat_cleanup(), before and after all use: read without a lock. */
+/* Only leat_init() and leat_cleanup() write these, before and after all use: no lock is needed. */
 static struct leat_dev *devs[DEVS_MAX];
 static unsigned int nb_devs;
 

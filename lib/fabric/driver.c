@@ -46,9 +46,7 @@ LEAT_DRIVER_REGISTER_FN(const struct leat_driver *drv)
 
 	for (i = 0; i < nb_drivers; i++) {
 		if (strcmp(drivers[i].info.name, drv->name) == 0) {
-			/*
-			 * For instance a plugin of the build tree and of the installed directory.
-			 */
+			/* The plugin may be in the build tree and in the installed directory. */
 			LEAT_LOG(DEBUG, fabric,
 				 "driver %s is registered already: the first one stays", drv->name);
 			return;
@@ -79,7 +77,7 @@ leat_driver_failed(const char *plugin, const char *why)
 		if (strcmp(drivers[i].info.name, plugin) == 0)
 			return;
 	}
-	/* Never freed, as the strings of a loaded driver are not. */
+	/* Never freed: leat_driver_next() hands them out, as the strings of a loaded driver. */
 	name = strdup(plugin);
 	error = strdup(why);
 	if (name == NULL || error == NULL || nb_failed == FAILED_MAX) {
@@ -180,7 +178,7 @@ key_list(const struct leat_driver *drv, char *buf, size_t len)
 	return buf;
 }
 
-/* Write ", which fabric_x has" for a key that another driver knows, else "". */
+/* Write ", which fabric_x has" if driver fabric_x knows the key, or "" if no other driver does. */
 static const char *
 known_by_other(const char *key, char *buf, size_t len)
 {

@@ -11,7 +11,7 @@
 #include "eal_args.h"
 #include "fabric_pvt.h"
 
-/* Memory without hugepages, MB: EAL's default is 64. Pages that nothing touches cost nothing. */
+/* EAL's memory without hugepages, MB. EAL's default is 64. Pages that nothing touches are free. */
 #define NO_HUGE_MB "512"
 
 #define VDEV "--vdev"
@@ -95,7 +95,8 @@ opt_value(const char *name, char **argv, int i, int end, int *used)
 }
 
 /*
- * Take an option of tune at argv[i]. @return number of entries of argv; 0: another option; -EINVAL
+ * Take an option of tune at argv[i].
+ * @return number of entries of argv that it takes; 0: not an option of tune; -EINVAL
  */
 static int
 tune_args(struct eal_args *s, char **argv, int i, int end)
@@ -130,7 +131,8 @@ tune_args(struct eal_args *s, char **argv, int i, int end)
 }
 
 /*
- * Count the entries at argv[i] that name a plugin of leat's; it is loaded already. @return 0: none.
+ * Return how many entries at argv[i] name a plugin of leat's, which is loaded already: 2, 1, or 0
+ * if they don't.
  */
 static int
 plugin_args(char **argv, int i, int end)
@@ -173,7 +175,7 @@ eal_args_split(struct eal_args *s, int argc, char **argv, int end)
 	int i, used;
 
 	memset(s, 0, sizeof(*s));
-	/* The options added below are at most 5 entries, and the NULL at the end. */
+	/* Room for the options added below, at most 5 entries, and for the NULL at the end. */
 	s->eal_argv = calloc((size_t)argc + 6, sizeof(*s->eal_argv));
 	s->specs = calloc((size_t)argc + 1, sizeof(*s->specs));
 	if (s->eal_argv == NULL || s->specs == NULL)

@@ -8,7 +8,7 @@
 
 #include "fabric_pvt.h"
 
-/* Resolution of op deadlines. */
+/* Resolution of op deadlines, microseconds. */
 #define DEADLINE_TICK_US 250
 
 static pthread_mutex_t eps_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -212,7 +212,7 @@ ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 	return 0;
 }
 
-/* outer: the endpoint of which this is the inner one, or NULL */
+/* outer: the endpoint whose layer creates this one as its inner endpoint, or NULL */
 static struct leat_ep *
 ep_create(struct leat_dev *dev, const struct leat_ep_conf *user_conf, struct leat_ep *outer)
 {
@@ -227,7 +227,7 @@ ep_create(struct leat_dev *dev, const struct leat_ep_conf *user_conf, struct lea
 		conf = *user_conf;
 	if (conf.ops == 0)
 		conf.ops = LEAT_OP_BIT(LEAT_OP_SEND) | LEAT_OP_BIT(LEAT_OP_RECV);
-	/* An inner endpoint is the device's own: no layer. */
+	/* An inner endpoint has no layer. */
 	if (leat_dev_info_layer(dev, outer != NULL ? 0 : conf.ops, &info, &layer) < 0 ||
 	    conf_complete(dev, &info, &conf) < 0)
 		return NULL;
@@ -327,7 +327,7 @@ leat_ep_events(struct leat_ep *ep, struct leat_event *ev, uint16_t n)
 	return got;
 }
 
-/* ---- sleeping until something happens: the library's own reasons first, then the driver's ---- */
+/* ---- sleeping until something happens; the library checks its own state, then the driver's --- */
 
 static int
 can_wait(const struct leat_ep *ep)
@@ -361,7 +361,7 @@ leat_ep_arm(struct leat_ep *ep)
 
 	if (unlikely(ret < 0))
 		return ret;
-	/* Done ops and events that the application has not taken yet. */
+	/* Don't sleep: there are done ops or events that the application has not taken yet. */
 	if (ep->ready_head != NULL || !TAILQ_EMPTY(&c->ev_peers) || c->shut_event)
 		return -EAGAIN;
 	if (c->state == LEAT_EP_SHUT)

@@ -5,9 +5,9 @@
 /*
  * What the files of lib/fabric share.
  *
- *     init.c     leat_init: EAL up, devices open; eal_args.c splits the arguments
+ *     init.c     leat_init(): starts EAL, opens devices; eal_args.c splits the arguments
  *     driver.c   drivers: registration, list, their arguments; plugin.c loads them
- *     dev.c      devices: open, info, close, what devices there are
+ *     dev.c      devices: open, info, close, list
  *     ep.c       endpoints: create, destroy, the list of all, sleep; ep_close.c shutdown
  *     peer.c     peers and events
  *     order.c    the ordering layer off its fast path: ready list, counters
@@ -16,8 +16,8 @@
  *     layer.c    layers between an endpoint and its device: registration, choice; see leat_layer.h
  *     sample.c   latency of ops, from post to poll
  *     tune.c     settings and measurements
- *     process_tune.c  levels of the log, memory pools
- *     telemetry.c
+ *     process_tune.c  settings and measurements of the process: log levels, memory pools
+ *     telemetry.c     commands of DPDK's telemetry
  */
 
 #include <sys/queue.h>
@@ -50,7 +50,7 @@ const char *leat_driver_names(char *buf, size_t len);
 struct rte_kvargs *leat_driver_kvargs(const struct leat_driver *drv, const char *dev_name,
 				      const char *args);
 
-/* Check by the file name of a -d argument whether it is a driver plugin of leat's. */
+/* Check by its file name whether the value of a -d argument is a driver plugin of leat's. */
 bool leat_plugin_is_ours(const char *path);
 
 /* ---- devices ---- */
@@ -70,15 +70,15 @@ const struct leat_driver *leat_dev_driver(const char *spec);
 int leat_dev_open(const char *spec);
 void leat_dev_close_all(void);
 /*
- * leat_dev_info_for(), and in *layer the layer of an endpoint with these ops; NULL if it has none,
- * and is the device's own.
+ * Do leat_dev_info_for(), and set *layer to the layer that an endpoint with these ops has; NULL if
+ * it needs none.
  */
 int leat_dev_info_layer(const struct leat_dev *dev, uint32_t ops, struct leat_dev_info *info,
 			const struct leat_layer **layer);
 
 /*
- * Return the layer that can add ops to a device of this info, and those ops; NULL and 0 if there is
- * none.
+ * Return the layer that can add ops to a device with this info; *ops are these ops. NULL and 0 if
+ * there is none.
  */
 const struct leat_layer *leat_layer_of(const struct leat_dev_info *info, uint32_t *ops);
 
@@ -100,7 +100,7 @@ struct leat_peer_cold {
 	struct leat_peer *peer;
 	void *user;
 	int status;	  /* status of the event that ends the peer */
-	uint32_t nb_lost; /* ops that came back with the connection, before its status was known */
+	uint32_t nb_lost; /* ops that the end of the connection failed, before status was known */
 	uint16_t priv_len;
 	bool req_seen; /* CONNECT_REQ was delivered */
 	bool was_up;   /* CONNECTED was raised */
@@ -119,7 +119,7 @@ struct leat_ep_ctrl {
 	TAILQ_ENTRY(leat_ep_ctrl) link; /* entry of the process's list of endpoints */
 	struct leat_ep *ep;
 	struct leat_ep *outer;		  /* outer endpoint, if this is an inner one; else NULL */
-	const struct leat_driver *driver; /* the device's, or that of the endpoint's layer */
+	const struct leat_driver *driver; /* the device's, or the table of the endpoint's layer */
 	unsigned int id;
 	char name[LEAT_EP_NAME_MAX];
 	struct leat_ep_conf conf; /* configuration as completed; name and mempools are not kept */
@@ -133,7 +133,7 @@ struct leat_ep_ctrl {
 
 	uint32_t nb_used; /* peers that are not FREE; read by telemetry */
 	struct leat_peer_cold *cold;
-	struct leat_peer_list free_peers; /* the id that was free longest is used first */
+	struct leat_peer_list free_peers; /* longest free first: its id is used next */
 	struct leat_peer_list ev_peers;	  /* peers with events to deliver */
 	struct leat_peer_list dead_peers; /* last event delivered; free from the next call on */
 
@@ -142,7 +142,7 @@ struct leat_ep_ctrl {
 
 	struct leat_tune_object *tune; /* NULL: an inner endpoint, or leat_ep_tune_add() not done */
 	struct endpoint_tune_settings set;
-	uint32_t inline_effective; /* from here on the control thread reads, too */
+	uint32_t inline_effective; /* the control thread reads this field and those below it */
 	uint32_t signal_effective;
 	struct ep_sample *sample; /* NULL: latency was never measured */
 	char provider[sizeof(((struct leat_dev_info *)NULL)->provider)];
@@ -163,7 +163,7 @@ const char *leat_ep_inflight_str(const struct leat_ep *ep, char *buf, size_t len
 uint16_t leat_ep_closed_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
 void leat_ep_closed_poll(struct leat_ep *ep);
 
-/* Set how many ops may be in flight, of an endpoint that has none in flight. */
+/* Set how many ops may be in flight, while none is. */
 void leat_ep_depths_set(struct leat_ep *ep, uint32_t tx_depth, uint32_t rx_depth);
 /* Create the tables of peers and free the present ones. @return 0, or -ENOMEM with leat_err() */
 int leat_ep_peers_alloc(struct leat_ep *ep, uint16_t nb_peers);
@@ -179,16 +179,19 @@ void leat_ep_sample_get(const struct leat_ep *ep, unsigned int type,
 			struct leat_tune_histogram *to);
 
 /*
- * tune.c: make the endpoint visible to tune, before the device's part is opened. Sizes of a
- * settings file are in ctrl->conf afterwards. @return 0, or negative with leat_err()
+ * tune.c: make the endpoint visible to tune, before the device's part is opened, and store the
+ * sizes that a settings file gives in ctrl->conf. @return 0, or negative with leat_err()
  */
 int leat_ep_tune_add(struct leat_ep *ep, const struct leat_dev_info *info);
 /*
- * Apply the settings of the device, once its part is open. @return 0, or negative with leat_err()
+ * Apply the settings that need the device's part open. @return 0, or negative with leat_err()
  */
 int leat_ep_tune_start(struct leat_ep *ep);
 
-/* process_tune.c: from leat_init() to leat_cleanup(). @return 0, or negative with leat_err() */
+/*
+ * process_tune.c: add and remove the objects of tune that exist from leat_init() to leat_cleanup().
+ * @return 0, or negative with leat_err()
+ */
 int leat_process_tune_add(void);
 void leat_process_tune_del(void);
 

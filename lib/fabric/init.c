@@ -199,7 +199,7 @@ leat_cleanup(void)
 		return 0;
 	if (leat_ep_foreach(name_ep, names) > 0)
 		return leat_err(EBUSY, "leat_cleanup: endpoints are still open: %s", names);
-	/* First: measurements read devices and EAL's memory. */
+	/* Stop tune first: its measurements read devices and EAL's memory. */
 	stop_tune();
 	leat_dev_close_all();
 	started = false;

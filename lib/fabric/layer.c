@@ -6,7 +6,7 @@
 
 #include "fabric_pvt.h"
 
-/* No lock: constructors run one at a time, and no device is opened before all of them ended. */
+/* No lock: constructors run one at a time, and no device is opened before the last one ended. */
 static const struct leat_layer *layers[LEAT_LAYERS_MAX];
 static int nb_layers;
 

@@ -37,7 +37,7 @@ struct leat_dev;
 /**
  * Start leat and EAL.
  *
- * EAL's defaults differ from DPDK's here, each only where the caller passed no option of that kind:
+ * leat_init() changes these defaults of EAL, each only if the caller passed no option of that kind:
  * - no free hugepages and no memory option: `--no-huge`, with one line in the log that says so;
  * - no multi-process option: `--in-memory` (or `--no-shconf` without hugepages), so that any number
  *   of programs run side by side;
@@ -46,16 +46,16 @@ struct leat_dev;
  *   of them;
  * - EAL's log goes to stderr, so that stdout is the application's.
  *
- * Three options are leat's own. They take their value behind "=" or as the next argument
+ * Three options are leat's own; a value stands behind "=" or is the next argument
  * (doc/guide/tune.md):
- * - `--settings FILE`: settings that replace the program's;
+ * - `--settings FILE`: a file of settings, which replace the program's own;
  * - `--tune-dir DIR`: the directory in which leat-top and leat-tune find the process; default: the
  *   user's directory;
  * - `--no-tune`: leat-top and leat-tune don't find the process.
  *
  * @param argc, argv as main() got them; EAL arguments up to "--" or the end
- * @return number of arguments consumed, counted as rte_eal_init() does: the application's own
- *   arguments begin behind it, with "--" skipped by getopt as usual (argv[ret] is argv[0] again).
+ * @return number of arguments consumed, counted as rte_eal_init() does: argv[ret] is now argv[0],
+ *   in place of "--", and the application's own arguments begin behind it, as getopt(3) wants them.
  *   On failure a negative errno, with leat_err_msg() naming the argument or device and the cause;
  *   the devices opened so far are closed again, but EAL can't be started twice in a process:
  *   - -EINVAL: an argument is wrong (unknown device, driver or key, EAL's complaint is in its log)
@@ -78,8 +78,8 @@ LEAT_API int leat_cleanup(void);
  * directory, and, when run from a build tree, those of the tree. leat_init() calls it; call it only
  * to list drivers without starting EAL. Main thread.
  * @return number of drivers loaded so far, or -EINVAL if a plugin named with `-d` can't be loaded.
- *   A plugin found in a directory that can't be loaded is logged and left out; leat_driver_next()
- *   says why.
+ *   If a plugin that was found in a directory can't be loaded, that is logged and
+ *   leat_driver_next() gives the reason.
  */
 LEAT_API int leat_driver_load(int argc, char **argv);
 
@@ -91,9 +91,9 @@ struct leat_driver_arg {
 	const char *help;  /**< one line */
 };
 
-/** Description of a driver. No pointer but error is NULL. */
+/** Description of a driver. Only error can be NULL. */
 struct leat_driver_info {
-	/** "fabric_ring"; of a plugin that could not be loaded: "libleat_driver_ring.so" */
+	/** e.g. "fabric_ring"; if the plugin could not be loaded, its file's name instead */
 	const char *name;
 	const char *description;	    /**< one line; "" if it is not loaded */
 	const struct leat_driver_arg *args; /**< ends with a NULL name */
@@ -129,16 +129,16 @@ enum leat_ep_type {
 	LEAT_EP_RELIABLE = 0, /**< connected, reliable, ordered per peer */
 	/**
 	 * A message may be lost, arrive twice or overtake another one, and is at most max_msg long.
-	 * Everything else is as with reliable endpoints, and every promise is kept, but:
+	 * Such an endpoint keeps every promise of leat_ep.h, and differs from a reliable one in:
 	 * - a SEND completes as soon as the device has let go of it, received or not; a message
 	 *   that meets no receive is lost;
 	 * - connecting only tells each side the other side's address. The acceptor is up at once,
 	 *   even if its answer never arrives. The other side does not learn of
 	 *   leat_ep_disconnect(), nor of an endpoint's end or death: the peers of a dead endpoint
 	 *   stay up, and sends to it succeed;
-	 * - a message that a peer sent before LEAT_EV_CONNECTED came here, or after it was
-	 *   disconnected here, is received from LEAT_PEER_ANY, and so is a message of any other
-	 *   sender that the device lets through.
+	 * - a message is received with leat_op.src LEAT_PEER_ANY if its sender is not a connected
+	 *   peer: before LEAT_EV_CONNECTED came here, after this side disconnected, or if the
+	 *   device lets messages of strangers through.
 	 */
 	LEAT_EP_DATAGRAM,
 };
@@ -162,8 +162,8 @@ struct leat_dev_info {
 	uint32_t rx_depth;     /**< default receive depth, ops */
 	uint32_t rx_depth_max; /**< largest receive depth, ops */
 	/**
-	 * the death of a peer's process is reported, and its ops failed, within this time, ms;
-	 * 0: never (datagrams)
+	 * longest time from the death of a peer's process until it is reported and the ops to the
+	 * peer fail, ms; 0: never reported (datagrams)
 	 */
 	uint32_t dead_peer_ms;
 	int32_t numa_node;  /**< -1: unknown or none */
@@ -175,8 +175,8 @@ struct leat_dev_info {
 	bool in_order;	    /**< the device completes the ops of one peer in order by itself */
 	/**
 	 * messages that wait for a receive take a fixed amount of memory and hold up only their
-	 * sender; if false, a provider below keeps any number of them, and a protocol that doesn't
-	 * trust its peers needs credits of its own
+	 * sender; if false, the provider keeps any number of them, and a protocol that doesn't
+	 * trust its peers must limit them by credits of its own
 	 */
 	bool unexpected_bounded;
 	/** a posted send can be cancelled as long as the receiver has not taken it */
@@ -187,34 +187,37 @@ struct leat_dev_info {
 	 * with -EMSGSIZE or -ECONNRESET
 	 */
 	bool refusal_ends;
-	uint16_t priv_connect; /**< bytes that connect can send along; LEAT_EP_PRIV_MAX at most */
-	uint16_t priv_accept;  /**< bytes that accept can send along; LEAT_EP_PRIV_MAX at most */
+	uint16_t priv_connect; /**< private data of connect, bytes; LEAT_EP_PRIV_MAX at most */
+	uint16_t priv_accept;  /**< private data of accept, bytes; LEAT_EP_PRIV_MAX at most */
 	/** endpoints can have a wait object, to sleep until something happens: leat_ep_conf.wait */
 	bool wait;
-	bool one_process; /**< connects endpoints of one process only */
+	bool one_process; /**< the device connects endpoints of one process only */
 	/**
 	 * Messages and writes posted to a peer (SEND, WRITE, WRITE_IMM) take effect there in the
-	 * order of posting. Of a long SEND that the library sends in pieces (ops_software) the
-	 * first piece does. If false, the peer may see a notice of WRITE_IMM before bytes that were
-	 * written before it.
+	 * order of posting. Of a long SEND that the library sends in pieces (ops_software), only
+	 * the first piece keeps that order. If false, the notice of a WRITE_IMM can reach the peer
+	 * before the data of earlier writes.
 	 */
 	bool write_order;
 	/**
-	 * leat_op.src of a notice of WRITE_IMM is right even where two endpoints have several
-	 * connections with each other; if false, it may name any of these connections
+	 * the receive that a WRITE_IMM completes has the right leat_op.src even if the two
+	 * endpoints have several connections with each other; if false, src can be any of these
 	 */
 	bool notice_source;
 	uint8_t rkey_size; /**< bytes of leat_rkey.key that are used: 4 or 8 */
 	/**
-	 * data of connect and accept arrive padded with zeros, up to a length that the device sets
+	 * private data of connect and accept arrive with zeros appended, up to a length that the
+	 * device sets
 	 */
 	bool priv_padded;
 	/**
 	 * mask of LEAT_OP_BIT: the ops that the library does in software, over the device's SEND
-	 * and RECV (doc/guide/tags.md). 0; or TSEND and TRECV, where the device has no such ops; or
-	 * these with SEND and RECV, where the device would keep messages that no receive takes,
-	 * without a limit. leat_dev_info_for() gives the properties of an endpoint with any of
-	 * them.
+	 * and RECV (doc/guide/tags.md):
+	 * - none;
+	 * - TSEND and TRECV, if the device has no such ops;
+	 * - TSEND, TRECV, SEND and RECV, if the device by itself would keep an unlimited number of
+	 *   messages that wait for a receive.
+	 * leat_dev_info_for() gives the properties of an endpoint with any of these ops.
 	 */
 	uint32_t ops_software;
 };
@@ -271,7 +274,7 @@ struct leat_dev_sink {
 	 * name.
 	 */
 	void (*none)(void *arg, const char *driver, const char *why);
-	/** A value. */
+	/** A value that is text. */
 	void (*text)(void *arg, const char *key, const char *value);
 	/** A value that is a number. */
 	void (*number)(void *arg, const char *key, uint64_t value);

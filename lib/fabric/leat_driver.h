@@ -92,7 +92,7 @@ struct leat_driver {
 	int (*probe)(struct leat_dev *dev, const struct rte_kvargs *kv);
 	/** Close a device that has no endpoints. */
 	void (*remove)(struct leat_dev *dev);
-	/** Fill in all but name and driver. */
+	/** Fill in every field of info but name and driver. */
 	void (*info)(const struct leat_dev *dev, struct leat_dev_info *info);
 	/**
 	 * Report the details of a device, or if dev is NULL those of every device that could be
@@ -107,9 +107,9 @@ struct leat_driver {
 	 * conf is complete (no zeros for defaults) and inside the limits of info; the driver
 	 * refuses the values that only it can check.
 	 *
-	 * ep->post_soon may be set, too: leat's own protocols call it when a small op to a peer
-	 * (any number) only has to be filled in before they post it. A driver uses the time to
-	 * prefetch what that post touches; the call changes nothing else.
+	 * ep_open() may also set ep->post_soon. leat's own protocols call it before they fill in a
+	 * small op that they will post to a peer (its number may be out of range). A driver uses
+	 * the time to prefetch what that post touches; the call changes nothing else.
 	 */
 	int (*ep_open)(struct leat_ep *ep, const struct leat_ep_conf *conf);
 	/** Cancel all receives; they come back soon. Sends go on. */
@@ -122,10 +122,10 @@ struct leat_driver {
 	/**
 	 * Make the device touch no memory from now on, whatever peers do. Called when no op is in
 	 * flight any more and ep->poll is not called any more, before the first region is
-	 * deregistered. NULL: the device touches none by then without being told.
+	 * deregistered. NULL: the device touches no memory by then anyway.
 	 */
 	void (*ep_halt)(struct leat_ep *ep);
-	/** Tell the peers, and free everything. No op is in flight. */
+	/** Tell the peers that the endpoint ends, and free everything. No op is in flight. */
 	void (*ep_close)(struct leat_ep *ep);
 
 	/**
@@ -138,8 +138,8 @@ struct leat_driver {
 	void (*progress)(struct leat_ep *ep, uint64_t now);
 
 	/**
-	 * Listen at an address, see leat_ep_listen(). listen, listen_addr, accept and reject: all
-	 * or none; none: no endpoint of the driver can be connected to.
+	 * Listen at an address, see leat_ep_listen(). A driver has listen, listen_addr, accept and
+	 * reject all, or all are NULL: then nothing can connect to its endpoints.
 	 */
 	int (*listen)(struct leat_ep *ep, const char *addr);
 	/**
@@ -177,10 +177,10 @@ struct leat_driver {
 	int (*mr_dereg)(struct leat_ep *ep, struct leat_mr_piece *piece);
 
 	/*
-	 * fd, arm and disarm: sleeping until something happens. All three, or NULL where the driver
-	 * does not offer it. The library calls them only for endpoints with leat_ep_conf.wait,
-	 * which it refuses where leat_dev_info.wait is not set, and not any more once the endpoint
-	 * is shut down.
+	 * fd, arm and disarm: sleeping until something happens. All three are NULL if the driver
+	 * does not offer this. The library calls them only for endpoints with leat_ep_conf.wait
+	 * (which it refuses if leat_dev_info.wait is false), and only until the endpoint is shut
+	 * down.
 	 */
 
 	/**
@@ -194,8 +194,8 @@ struct leat_driver {
 	 * time-outs. Announce the sleep first, then look for work: return -EAGAIN for anything
 	 * that came before. A spurious wake-up is allowed, a lost one is not.
 	 * @return 0: armed, and there is no work; -EAGAIN: poll and progress() have work to do;
-	 *   -EBUSY: armed, but work is under way whose end makes nothing readable: the caller
-	 *   sleeps for a short while only
+	 *   -EBUSY: armed, but work is under way whose end does not make the descriptor readable:
+	 *   the caller sleeps for a short while only
 	 */
 	int (*arm)(struct leat_ep *ep);
 	/**
@@ -215,9 +215,9 @@ struct leat_driver {
 };
 
 /**
- * Register a driver; called from a constructor, so it can only log. The ABI number of this header
- * is part of the symbol: a plugin built against another ABI can't be loaded, and the loader names
- * the missing symbol.
+ * Register a driver. Called from a constructor, so errors are only logged. The ABI number of this
+ * header is part of the symbol: a plugin built against another ABI can't be loaded, and the loader
+ * names the missing symbol.
  */
 #define LEAT_DRIVER_REGISTER_FN LEAT_DRIVER_SYMBOL(leat_driver_register_abi, LEAT_DRIVER_ABI)
 /** @cond */
@@ -238,8 +238,8 @@ LEAT_API void LEAT_DRIVER_REGISTER_FN(const struct leat_driver *drv);
  * @name Post and poll of an endpoint
  *
  * ep_open() sets ep->post and ep->poll. A driver that changes them later does it with these calls,
- * and reads the present ones from ep->drv_post and ep->drv_poll: while ops are timed, ep->post and
- * ep->poll are the library's.
+ * and reads its present functions from ep->drv_post and ep->drv_poll: while ops are timed, ep->post
+ * and ep->poll are functions of the library.
  * @{
  */
 /** Set the driver's post function of an endpoint. Owner thread. */
@@ -320,12 +320,12 @@ LEAT_API void leat_peer_down(struct leat_ep *ep, struct leat_peer *peer);
 
 /**
  * Check whether the endpoint is the inner one of a layer, such as the tag layer
- * (doc/guide/tags.md). A driver that exchanges addresses by itself tells the other side, so that
- * two endpoints that do not fit together find out when connecting. Owner thread; any time.
+ * (doc/guide/tags.md). A driver that exchanges addresses by itself tells the other side whether it
+ * is, so that connecting an endpoint with a layer to one without fails. Owner thread; any time.
  */
 LEAT_API bool leat_ep_is_inner(const struct leat_ep *ep);
 
-/** Return a peer's address, for messages: that given to connect, or that of its request. */
+/** Return a peer's address, for messages: as given to connect, or as its request came with it. */
 LEAT_API const char *leat_peer_addr(const struct leat_ep *ep, const struct leat_peer *peer);
 
 /* ---- pieces of regions ---------------------------------------------------------------------- */

@@ -7,8 +7,8 @@
  * Endpoints: an lcore posts ops to an endpoint and polls it.
  *
  * An endpoint has one completion queue, a receive side and any number of peers. It belongs to the
- * lcore (thread) that uses it: no call on it takes a lock, and none may be made from two threads at
- * once. It may be created on one thread and handed to another before its first use there.
+ * lcore (thread) that uses it: no call on it takes a lock, and no two threads may call it at once.
+ * One thread may create an endpoint and hand it to another, which then makes all further calls.
  *
  *     ep = leat_ep_create(dev, &conf);
  *     leat_ep_connect(ep, "10.0.0.1:7000", NULL);            (or leat_ep_listen)
@@ -42,11 +42,11 @@ struct rte_mempool;
 
 /** Longest private data of connect and accept, bytes. */
 #define LEAT_EP_PRIV_MAX 256
-/** Longest address string, with its terminator. */
+/** Longest address string, bytes with its terminator. */
 #define LEAT_ADDR_MAX 128
-/** Longest text of an event, with its terminator. */
+/** Longest text of an event, bytes with its terminator. */
 #define LEAT_EVENT_TEXT 160
-/** Size of the peer table when the configuration gives none, or the device's limit if smaller. */
+/** Default size of the peer table, in peers; if the device's limit is smaller, that limit. */
 #define LEAT_EP_PEERS_DEFAULT 64
 
 /** Configuration of an endpoint. Zeroed means all defaults. */
@@ -58,10 +58,13 @@ struct leat_ep_conf {
 	uint32_t rx_depth;    /**< receives in flight; 0: device default */
 	uint16_t max_peers;   /**< size of the peer table, 0: LEAT_EP_PEERS_DEFAULT */
 	uint16_t nb_mempools; /**< number of mempools */
-	/** registered at once, with mempool_access; see leat_ep_mempool_mr() */
+	/** registered when the endpoint is created, see leat_ep_mempool_mr() */
 	struct rte_mempool **mempools;
 	uint32_t mempool_access; /**< LEAT_MR_* of the mempools, 0: local only */
-	/** create a wait object, see leat_ep_fd(); it costs some providers time per message */
+	/**
+	 * create a wait object, see leat_ep_fd(); with one, some libfabric providers spend more
+	 * time on each message
+	 */
 	bool wait;
 };
 
@@ -71,7 +74,7 @@ struct leat_ep_conf {
  *   - EINVAL: a value is out of the device's range
  *   - EOPNOTSUPP: the device can't do one of the ops or the endpoint type; the message names it and
  *     the reason
- *   - ENOSPC: the device, or a cgroup, has no more objects to give
+ *   - ENOSPC: a limit on the device's objects is reached, the device's own or a cgroup's
  *   - ENOMEM, EIO
  */
 LEAT_API struct leat_ep *leat_ep_create(struct leat_dev *dev, const struct leat_ep_conf *conf);
@@ -127,8 +130,8 @@ leat_ep_poll(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
  *   - 0: the device was asked
  *   - -ENOENT: the op is not in flight (never posted, or done and waiting for poll)
  *   - -EALREADY: a cancel was asked for before
- *   - -EOPNOTSUPP: the device can't recall the op; it ends by itself (give it a deadline to bound
- *     the time)
+ *   - -EOPNOTSUPP: the device can't recall the op, which goes on to its normal end (a deadline
+ *     bounds that time)
  */
 LEAT_API int leat_op_cancel(struct leat_ep *ep, struct leat_op *op);
 
@@ -148,10 +151,10 @@ struct leat_event {
 	/** peer id; from the next leat_ep_events() on, a freed id may be used again */
 	uint16_t peer;
 	/**
-	 * 0, or a negative errno. DISCONNECTED: 0 the peer closed in order; -ECONNABORTED closed
-	 * here; -ECONNRESET the peer died; -ETIMEDOUT the peer did not answer, or the deadline
-	 * passed of an op that the device can't recall; -EPROTO the peer broke the protocol; -EIO
-	 * the device failed. CONNECT_FAILED: -ETIMEDOUT, -ECONNREFUSED (rejected, or no listener),
+	 * 0, or a negative errno. DISCONNECTED: 0 the peer closed in order; -ECONNABORTED this side
+	 * closed; -ECONNRESET the peer died; -ETIMEDOUT the peer did not answer, or an op that the
+	 * device can't recall passed its deadline; -EPROTO the peer broke the protocol; -EIO the
+	 * device failed. CONNECT_FAILED: -ETIMEDOUT, -ECONNREFUSED (rejected, or no listener),
 	 * -EHOSTUNREACH, -EINVAL, -EPROTO. SHUTDOWN: 0, or -ETIMEDOUT if ops had to be aborted.
 	 */
 	int status;
@@ -160,14 +163,14 @@ struct leat_event {
 	uint8_t priv[LEAT_EP_PRIV_MAX];
 	/** for people: peer, operation, cause, what to check */
 	char text[LEAT_EVENT_TEXT];
-	void *user; /**< leat_conn_params.user of the connect */
+	void *user; /**< leat_conn_params.user of connect or accept; NULL before accept */
 };
 
 /**
  * Drive everything that is not on the fast path (connecting, peers' deaths, deadlines of ops,
  * closing), and return events. Makes system calls. The interval between calls is the resolution of
- * all time-outs; a reactor calls it every millisecond or so. A call ends the ops whose deadline has
- * passed, but at most 256 of them: the others follow in the calls after it.
+ * all time-outs; a reactor calls it every millisecond or so. One call ends at most 256 of the ops
+ * whose deadline has passed; the next calls end the others.
  * @param ep the endpoint
  * @param[out] ev room for n events; with n 0 the call only drives
  * @param n room at ev, in events
@@ -210,8 +213,8 @@ LEAT_API int leat_ep_fd(const struct leat_ep *ep);
  * @return
  *   - 0: armed, nothing has happened
  *   - -EAGAIN: something has happened already: poll, take events
- *   - -EBUSY: armed, but work is under way (a post that was refused, say) whose end makes nothing
- *     readable: look again soon
+ *   - -EBUSY: armed, but work is under way (a post that was refused, say) whose end does not make
+ *     the descriptor readable: poll again soon
  *   - -ESHUTDOWN: the endpoint is shut down and nothing comes any more: don't wait for its
  *     descriptor
  *   - -EOPNOTSUPP, -ENOENT: as leat_ep_fd()
@@ -227,17 +230,21 @@ LEAT_API void leat_ep_disarm(struct leat_ep *ep);
 
 /** Options of a connection. Zeroed means all defaults. */
 struct leat_conn_params {
-	const void *priv;    /**< private data, copied and sent to the other side */
-	uint16_t priv_len;   /**< bytes of priv, at most LEAT_EP_PRIV_MAX */
-	uint64_t timeout_us; /**< connect: us of trying, also without a listener; 0: 5 s */
-	void *user;	     /**< comes back in the events of this peer */
+	const void *priv;  /**< private data, copied and sent to the other side */
+	uint16_t priv_len; /**< bytes of priv, at most LEAT_EP_PRIV_MAX */
+	/**
+	 * connect: how long to try, microseconds, even while nothing listens at the address;
+	 * 0: 5 s
+	 */
+	uint64_t timeout_us;
+	void *user; /**< comes back in the events of this peer */
 };
 
 /**
  * Listen for peers at "host:port", "[v6]:port" or ":port"; port 0 takes a free one. Requests arrive
  * as LEAT_EV_CONNECT_REQ. An endpoint listens at one address at most, and may connect to others as
  * well.
- * @return 0; -EADDRINUSE; -EADDRNOTAVAIL; -EINVAL (malformed); -EALREADY (listens); -EACCES;
+ * @return 0; -EADDRINUSE; -EADDRNOTAVAIL; -EINVAL (malformed); -EALREADY (it listens); -EACCES;
  *   -EOPNOTSUPP (nothing can connect to endpoints of this driver); others as bind(2)
  */
 LEAT_API int leat_ep_listen(struct leat_ep *ep, const char *addr);
@@ -289,9 +296,10 @@ LEAT_API int leat_ep_disconnect(struct leat_ep *ep, uint16_t peer);
 LEAT_API enum leat_peer_state leat_ep_peer_state(const struct leat_ep *ep, uint16_t peer);
 
 /**
- * Begin to close: nothing more can be posted, receives are cancelled, sends in flight have until
- * the timeout. Go on with poll and events until LEAT_EV_SHUTDOWN. When the time is up, the ops
- * still in flight are named in the log and aborted: they come back with -ESHUTDOWN.
+ * Begin to close: nothing more can be posted, receives are cancelled, and sends in flight have
+ * timeout_us microseconds to complete. Go on with poll and events until LEAT_EV_SHUTDOWN. When the
+ * time is up, the ops still in flight are named in the log and aborted: they come back with
+ * -ESHUTDOWN.
  * @return 0; -EALREADY: the endpoint is closing or closed
  */
 LEAT_API int leat_ep_shutdown(struct leat_ep *ep, uint64_t timeout_us);
@@ -335,7 +343,7 @@ leat_ep_dev(const struct leat_ep *ep)
 	return ep->dev;
 }
 
-/** Count the ops with the device, without those that are done and wait for poll. */
+/** Count the ops that are with the device, without the done ones that wait for poll. */
 static inline uint32_t
 leat_ep_inflight(const struct leat_ep *ep)
 {

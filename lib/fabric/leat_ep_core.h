@@ -31,7 +31,7 @@ struct leat_ep_ctrl;
 
 /** Driver's post: takes ops from the front, returns their number. */
 typedef uint16_t (*leat_post_fn)(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
-/** Driver's hint that a small op to a peer is about to be posted, for leat's own protocols. */
+/** Driver's function that leat's own protocols call shortly before they post a small op. */
 typedef void (*leat_post_soon_fn)(struct leat_ep *ep, uint16_t peer);
 /** Driver's poll: finishes completed ops, at most about leat_ep_room() of them. */
 typedef void (*leat_poll_fn)(struct leat_ep *ep);
@@ -44,7 +44,7 @@ enum leat_peer_state {
 	LEAT_PEER_ACCEPTED,   /**< answered, not up yet */
 	LEAT_PEER_UP,	      /**< ops may be posted */
 	LEAT_PEER_CLOSING,    /**< ending: its ops are coming back */
-	LEAT_PEER_DOWN,	      /**< ended; freed when the application has seen it */
+	LEAT_PEER_DOWN,	      /**< ended; freed once the application has taken its last event */
 };
 
 /** The part of a peer that the fast path uses. */
@@ -52,7 +52,7 @@ struct leat_peer {
 	struct leat_queue sendq; /**< default queue of the sends and one-sided ops to the peer */
 	void *drv;		 /**< the driver's own */
 	uint64_t drv_word;	 /**< the driver's own, e.g. an address handle */
-	uint32_t nb_off_queue;	 /**< its ops with the device and not on sendq */
+	uint32_t nb_off_queue;	 /**< ops to or from it that are with the device, not on sendq */
 	uint16_t id;		 /**< index in the table */
 	uint8_t state;		 /**< enum leat_peer_state */
 	uint8_t ev_pending;	 /**< events not delivered yet, bits 1 << enum leat_event_type */
@@ -63,7 +63,7 @@ struct leat_ep_stats {
 	uint64_t posted;    /**< ops accepted */
 	uint64_t returned;  /**< ops returned by poll */
 	uint64_t refused;   /**< ops not accepted because the device was full */
-	uint64_t errors;    /**< ops that failed: came back with a status < 0 and not in flushed */
+	uint64_t errors;    /**< ops that came back with a status < 0 and are not in flushed */
 	uint64_t tx_bytes;  /**< bytes of successful SEND, TSEND, WRITE, WRITE_IMM */
 	uint64_t rx_bytes;  /**< bytes of successful RECV, TRECV, READ and atomics */
 	uint64_t cancelled; /**< cancels asked for */
@@ -79,7 +79,7 @@ struct leat_ep_stats {
 struct leat_ep {
 	leat_post_fn post;	     /**< what leat_ep_post() calls */
 	leat_poll_fn poll;	     /**< what leat_ep_poll() calls */
-	leat_post_soon_fn post_soon; /**< NULL: the driver has no use for the hint */
+	leat_post_soon_fn post_soon; /**< what leat_ep_post_soon() calls; may be NULL */
 	void *drv;		     /**< the driver's own */
 	struct leat_peer *peers;     /**< table of nb_peers */
 	uint64_t max_msg;	     /**< largest message and one-sided op, bytes */
@@ -105,7 +105,7 @@ struct leat_ep {
 	struct leat_queue recvq; /**< default queue of RECV and TRECV */
 
 	struct leat_ep_stats stats; /**< counters */
-	struct leat_dev *dev;	    /**< device that the endpoint is of */
+	struct leat_dev *dev;	    /**< the endpoint's device */
 
 	/**
 	 * The driver's post. post in line 0 is the same, or, while ops are timed, a function of the
@@ -117,8 +117,8 @@ struct leat_ep {
 } __attribute__((aligned(LEAT_CACHE_LINE)));
 
 /**
- * Count the ops that name a peer and are with the device. Ops on its send queue (the default) are
- * counted by that queue already: post and completion count no op twice.
+ * Count the ops that name a peer and are with the device. The peer's send queue counts its own ops;
+ * nb_off_queue counts the others.
  */
 static inline uint32_t
 leat_peer_inflight(const struct leat_peer *peer)

@@ -21,12 +21,12 @@
  *     leat_ep_create(dev, conf)    driver->ep_open()   the layer's, if an op of conf->ops is one of
  *                                                      ops_software; else the device's
  *
- * The layer's ep_open() sets the outer endpoint's post and poll, as every driver's does. So an op
- * costs one indirect call to the layer, on an endpoint without one to the driver: layers add
+ * The layer's ep_open() sets the outer endpoint's post and poll, as every driver's does. So a post
+ * is one indirect call: to the layer, or, on an endpoint without a layer, to the driver. Layers add
  * nothing to endpoints that don't use them.
  *
- * A device has one layer at most: the first one by name of those that can add ops to it. Layers are
- * not stacked.
+ * A device has one layer at most: of those that can add ops to it, the one whose name sorts first.
+ * Layers are not stacked.
  */
 
 #include <stdint.h>
@@ -46,7 +46,7 @@ struct leat_layer {
 	 * 0: this device is not for the layer.
 	 */
 	uint32_t (*ops)(const struct leat_dev_info *info);
-	/* Change a device's info into that of an endpoint with the layer. */
+	/* Change a device's info into the info for endpoints with the layer. */
 	void (*info)(struct leat_dev_info *info);
 	/*
 	 * The functions of an endpoint with the layer. probe, remove, info, list and args are
@@ -87,8 +87,8 @@ int leat_ep_stop(struct leat_ep *ep, uint64_t timeout_us,
 		 void (*done)(struct leat_op *op, void *arg), void *arg);
 
 /*
- * Return the table of functions of an endpoint; of an inner endpoint, the device's driver. For
- * functions that have no call in leat_ep.h.
+ * Return the table of functions of an endpoint: its layer's, or the driver's if it has no layer. A
+ * layer calls functions of its inner endpoint through it that have no call in leat_ep.h.
  */
 const struct leat_driver *leat_ep_driver(const struct leat_ep *ep);
 

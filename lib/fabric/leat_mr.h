@@ -35,7 +35,8 @@ struct rte_mempool;
 #define LEAT_MR_REMOTE_READ 0x02  /**< peers may READ */
 #define LEAT_MR_REMOTE_WRITE 0x04 /**< peers may WRITE and WRITE_IMM */
 /**
- * peers may FETCH_ADD and CMP_SWAP; libfabric has no such right: there it gives READ and WRITE too
+ * peers may FETCH_ADD and CMP_SWAP; libfabric has no separate right for these, so its devices then
+ * let peers READ and WRITE as well
  */
 #define LEAT_MR_REMOTE_ATOMIC 0x08
 /** Every right. */
@@ -60,7 +61,7 @@ struct leat_rkey {
  * @param len bytes, > 0
  * @param access LEAT_MR_* or-ed
  * @return the region, or NULL with rte_errno:
- *   - EINVAL: no memory, zero length, or unknown access bits
+ *   - EINVAL: addr is NULL, len is 0 or too large, or access has unknown bits
  *   - ENOMEM: out of memory, or of memory that may be locked (the message says which limit)
  *   - ENOSPC: the device's number of regions is used up
  *   - EOPNOTSUPP: the device can't give that access
@@ -89,7 +90,7 @@ LEAT_API struct leat_mr *leat_ep_mempool_mr(struct leat_ep *ep, const struct rte
  *
  * @param mr region with a remote right
  * @param addr first byte
- * @param len bytes; the range must lie in one registered piece
+ * @param len bytes; in a mempool's region, the range must not cross a gap between memory chunks
  * @param[out] rkey filled in
  * @return 0; -ERANGE: not inside the region; -EACCES: the region gives peers no right
  */

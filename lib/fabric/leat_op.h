@@ -44,8 +44,12 @@ enum leat_op_type {
 	LEAT_OP_WRITE,	   /**< writes buf to the peer's memory {raddr, rkey} */
 	LEAT_OP_WRITE_IMM, /**< WRITE, and completes one RECV of the peer with imm */
 	LEAT_OP_READ,	   /**< reads the peer's memory {raddr, rkey} to buf */
-	LEAT_OP_FETCH_ADD, /**< 8 bytes at raddr: old value to buf, old + operand stored */
-	/** 8 bytes at raddr: old value to buf, swapped with operand if == compare */
+	/** atomic on the 8 bytes at raddr: adds operand; the old value goes to buf */
+	LEAT_OP_FETCH_ADD,
+	/**
+	 * atomic on the 8 bytes at raddr: stores operand if they equal compare; the old value goes
+	 * to buf in either case
+	 */
 	LEAT_OP_CMP_SWAP,
 	LEAT_OP_TYPES, /**< number of types */
 };
@@ -57,8 +61,8 @@ enum leat_op_type {
 #define LEAT_OP_MASK_ALL (LEAT_OP_BIT(LEAT_OP_TYPES) - 1)
 
 /**
- * Mask of the op types that take a place in the receive depth; the others take one in the send
- * depth.
+ * Mask of the op types that count against leat_ep_conf.rx_depth; the others count against
+ * tx_depth.
  */
 #define LEAT_OP_MASK_RECV (LEAT_OP_BIT(LEAT_OP_RECV) | LEAT_OP_BIT(LEAT_OP_TRECV))
 
@@ -67,8 +71,9 @@ enum leat_op_type {
  * @{
  */
 /**
- * In: a SEND or TSEND carries @ref leat_op.imm to the receiver (where leat_dev_info.send_imm).
- * Out: set in @ref leat_op.oflags of a RECV or TRECV whose message or write carried one.
+ * In: a SEND or TSEND carries @ref leat_op.imm to the receiver (only where leat_dev_info.send_imm
+ * is true). Out: set in @ref leat_op.oflags of a RECV or TRECV whose message or write carried an
+ * immediate.
  */
 #define LEAT_OP_F_IMM 0x01
 /** In: @ref leat_op.deadline is set. */
@@ -80,7 +85,7 @@ enum leat_op_type {
 #define LEAT_OP_F_WRITTEN 0x04
 /** @} */
 
-/** Any peer (leat_op.peer of RECV and TRECV), or an unknown one (leat_op.src). */
+/** In leat_op.peer of RECV and TRECV: any peer. In leat_op.src: the sender is unknown. */
 #define LEAT_PEER_ANY UINT16_MAX
 
 /** leat_op.queue: no queue; the op comes back as soon as it is done, even before older ops. */
@@ -105,10 +110,10 @@ struct leat_op {
 	 * -EINVAL bad op (type, size, alignment); -EOPNOTSUPP type not configured on this endpoint;
 	 * -ENOTCONN no such peer or not connected; -EMSGSIZE larger than the device or the
 	 * receiver's buffer takes; -ECANCELED cancelled; -ETIMEDOUT deadline passed; -ECONNRESET
-	 * peer died; -ECONNABORTED disconnected here; -ESHUTDOWN endpoint closed; -EACCES remote
-	 * key wrong or lacks the right; -ERANGE out of the bounds of the remote memory (-EACCES
-	 * where the provider can't tell the two apart); -EREMOTEIO the remote side reported another
-	 * error; -EIO the device failed.
+	 * peer died; -ECONNABORTED this side disconnected; -ESHUTDOWN endpoint closed; -EACCES
+	 * remote key wrong or lacks the right; -ERANGE out of the bounds of the remote memory
+	 * (-EACCES where the provider can't tell the two apart); -EREMOTEIO the remote side
+	 * reported another error; -EIO the device failed.
 	 */
 	int32_t status;
 	uint16_t peer; /**< in: remote side; RECV, TRECV: LEAT_PEER_ANY or a peer */
@@ -125,14 +130,14 @@ struct leat_op {
 	 */
 	struct leat_queue *queue;
 	/**
-	 * in: registered memory that holds buf; required where leat_dev_info.mr_local and size > 0
+	 * in: region that holds buf; required if leat_dev_info.mr_local is true and size > 0
 	 */
 	struct leat_mr *mr;
 	struct leat_op *q_next; /**< private: next on its queue, or in the endpoint's ready list */
 
 	/* second cache line */
 	union {
-		uint64_t tag;	/**< in: TSEND, TRECV (the tag that arrived is in @ref tag_in) */
+		uint64_t tag;	/**< in: tag of a TSEND; tag that a TRECV waits for */
 		uint64_t raddr; /**< in: one-sided: remote address, as from struct leat_rkey */
 	};
 	union {
@@ -140,7 +145,8 @@ struct leat_op {
 		uint64_t rkey;	 /**< in: one-sided: remote key, as from struct leat_rkey */
 	};
 	union {
-		uint64_t imm;	  /**< in: WRITE_IMM, or with LEAT_OP_F_IMM; out: RECV, TRECV */
+		/** the immediate; in: of WRITE_IMM, or with LEAT_OP_F_IMM; out: of RECV, TRECV */
+		uint64_t imm;
 		uint64_t operand; /**< in: FETCH_ADD: addend; CMP_SWAP: new value */
 	};
 	union {
@@ -152,7 +158,7 @@ struct leat_op {
 	void *drv_ctx;	   /**< private to the driver */
 
 	/* third cache line */
-	/** private: in the endpoint's wheel of deadlines */
+	/** private: entry in the endpoint's wheel of deadlines */
 	struct leat_wheel_node dl __attribute__((aligned(LEAT_CACHE_LINE)));
 	uint64_t drv[LEAT_OP_DRV_WORDS]; /**< private to the driver */
 } __attribute__((aligned(LEAT_CACHE_LINE)));

@@ -93,8 +93,8 @@ leat_ep_room(const struct leat_ep *ep)
 }
 
 /**
- * Return the present time. Within a poll, one timestamp, taken when first needed; outside of a poll
- * a new one at each call, since nothing would end the validity of a kept one.
+ * Return the present time. Within a poll: one timestamp, taken when first needed. Outside of a
+ * poll: a new timestamp at each call, since nothing there would discard a kept one.
  */
 static inline uint64_t
 leat_ep_now(struct leat_ep *ep)
@@ -181,7 +181,7 @@ leat_op_check_as(const struct leat_ep *ep, const struct leat_op *op, bool recv)
 
 /**
  * Check an op.
- * @return 0, or the negative errno with which it is to be started and finished at once
+ * @return 0, or the negative errno to pass to leat_op_fail()
  */
 static inline int
 leat_op_check(const struct leat_ep *ep, const struct leat_op *op)
@@ -208,7 +208,7 @@ leat_queue_append(struct leat_queue *q, struct leat_op *op)
 	LEAT_STAT_ADD(q->nb_posted, 1);
 }
 
-/** Do leat_op_start() for an op that is sent to a peer, which leat_op_check_peer() found. */
+/** Do leat_op_start() for a send or one-sided op to a peer that leat_op_check_peer() accepted. */
 static inline void
 leat_op_start_send(struct leat_ep *ep, struct leat_peer *peer, struct leat_op *op)
 {
@@ -266,7 +266,7 @@ leat_op_start(struct leat_ep *ep, struct leat_op *op)
 	leat_op_start_as(ep, op, leat_op_is_recv(op));
 }
 
-/** Hand a done op to the poll under way; without a poll or without room, to the next one. */
+/** Hand a done op to the poll under way; if there is none, or no room in it, to the next poll. */
 static inline void
 leat_op_emit(struct leat_ep *ep, struct leat_op *op)
 {
@@ -305,7 +305,7 @@ leat_queue_next(const struct leat_queue *q, const struct leat_op *op)
 	return op == q->tail ? NULL : op->q_next;
 }
 
-/** Return the oldest op of a queue, which completed, and the ops held behind it. */
+/** Return a completed op that is the oldest of its queue, and the ops held behind it. */
 static inline void
 leat_queue_release(struct leat_ep *ep, struct leat_queue *q, struct leat_op *op)
 {
@@ -391,7 +391,7 @@ leat_op_finish(struct leat_ep *ep, struct leat_op *op, int status, uint64_t len)
 	leat_op_finish_as(ep, op, status, len, leat_op_is_recv(op));
 }
 
-/** Accept an op that failed leat_op_check(), and finish it at once: for a post. */
+/** Accept an op that failed leat_op_check(), and finish it at once. Drivers' post calls it. */
 static inline void
 leat_op_fail(struct leat_ep *ep, struct leat_op *op, int status)
 {

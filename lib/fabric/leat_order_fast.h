@@ -6,13 +6,13 @@
  * @file
  * For drivers: runs of ops through the ordering layer. A run does to ops, queue and endpoint what
  * leat_op_check(), leat_op_start() and leat_op_finish() do op by op; but it writes queue and
- * endpoint once per run. An op that is out of the ordinary ends a run, and goes through those
- * calls, with the same outcome.
+ * endpoint once per run. An op that needs more than the run does ends the run, and goes through
+ * those calls, with the same outcome.
  *
- * Two kinds of drivers have runs. A NIC that completes in order finishes its sends with
- * leat_op_finish_sent(). A driver whose other side is memory does more: it copies a small send when
- * posted, and copies a message straight into the receive that it meets. Its runs take plain ops
- * only (leat_op_is_plain()), and each is a loop and a call that ends it:
+ * Two kinds of drivers have runs. The driver of a NIC that completes in order finishes its sends
+ * with leat_op_finish_sent(). A driver that moves data through shared memory copies a small send
+ * when it is posted, and copies a message straight into the receive that it meets. Its runs take
+ * plain ops only (leat_op_is_plain()), and each is a loop and a call that ends it:
  *
  *     post, sends to one peer          post, receives of any peer     poll, from one peer
  *       nothing is on its sendq          n <= ep->rx_room               recvq holds nothing back
@@ -32,11 +32,11 @@ extern "C" {
 #endif
 
 /**
- * Do leat_op_finish() with status 0 and full length for ops that were sent to one peer,
- * ring[from & mask] the oldest: for devices that complete in order. The ring holds all sends to the
- * peer that are with the device, in the order in which they were started. The run updates endpoint
- * and queue once for all of them. It ends before an op that needs more than that: an op on a queue
- * of the caller's, with a deadline, behind a held one, or without room in the output of poll.
+ * Do leat_op_finish() with status 0 and full length for n ops that were sent to one peer, in the
+ * order of sending, ring[from & mask] first: for devices that complete in order. The ring holds all
+ * sends to the peer that are with the device. The run updates endpoint and queue once for all of
+ * them. It ends before an op that is on a queue of the caller's, has a deadline, stands behind a
+ * held one, or finds no room in the output of poll.
  * @return how many of the n ops were finished; the caller finishes the next one with
  *   leat_op_finish()
  */
@@ -80,8 +80,8 @@ leat_op_finish_sent(struct leat_ep *ep, struct leat_peer *peer, struct leat_op *
 
 /**
  * Check whether an op is idle, of this type, without flags, on its default queue, and with a
- * buffer. Byte by byte: poll stored the state just before, and a load wider than that store can't
- * be forwarded from the core's store buffer; it would wait until the store has left it.
+ * buffer. The fields are loaded byte by byte: poll stored the state just before, and the core can't
+ * forward that store to a wider load, which would wait until the store has left the store buffer.
  */
 static __rte_always_inline bool
 leat_op_is_plain(const struct leat_op *op, uint8_t type)
@@ -160,7 +160,7 @@ leat_op_run_received(struct leat_queue *q, struct leat_op *op, uint16_t src, uin
 
 /**
  * End a run of n receives.
- * @param out the output of poll behind them
+ * @param out the entry of poll's output behind the last of them
  * @param bytes sum of their lengths
  */
 static __rte_always_inline void

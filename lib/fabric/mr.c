@@ -24,7 +24,7 @@ mr_alloc(struct leat_ep *ep, uint32_t nb_pieces, uint32_t access)
 
 /*
  * Deregister pieces, the last one first.
- * @return 0, or -EBUSY; then nb_pieces counts the pieces that are still registered
+ * @return 0, or -EBUSY, with nb_pieces the number of pieces that are still registered
  */
 static int
 mr_pieces_release(struct leat_mr *mr)
@@ -176,7 +176,7 @@ add_chunk(struct rte_mempool *mp, void *opaque, struct rte_mempool_memhdr *hdr, 
 	c->n++;
 }
 
-/* Merge chunks that touch one another into one piece. @return number of pieces */
+/* Merge adjacent memory chunks of a mempool into one piece each. @return number of pieces */
 static uint32_t
 merge_chunks(struct leat_mr *mr, uint32_t n)
 {

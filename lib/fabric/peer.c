@@ -3,10 +3,10 @@
 /*
  * Peers and their events.
  *
- * A peer's pending events are bits in the peer, and a peer that has some is on the endpoint's list:
- * there is no queue of events that could fill up, whatever the other side does. A peer is on one
- * list at most: the free list, the list of peers with events, or the list of dead peers (last event
- * delivered).
+ * A peer's pending events are bits in the peer, and a peer with pending events is on a list of the
+ * endpoint: there is no queue of events that could fill up, whatever the other side does. A peer is
+ * on one list at most: the free list, the list of peers with events, or the list of dead peers
+ * (last event delivered).
  */
 
 #include <string.h>
@@ -46,9 +46,9 @@ leat_peer_table_init(struct leat_ep *ep)
  * Write an address that the control thread may be reading: a sequence lock, word by word.
  *
  *     owner                      reader
- *     seq odd                    seq, acquire (A): odd: no address
- *     words, release (B)         words, acquire (B)
- *     seq even, release (A)      seq: changed: no address
+ *     make seq odd               read seq, acquire (A); if odd, return no address
+ *     store words, release (B)   read words, acquire (B)
+ *     make seq even, release (A) read seq again; if it changed, return no address
  *
  * A reader that sees one of the new words sees the odd number that was stored before it.
  */
@@ -203,7 +203,8 @@ count_lost(struct leat_ep *ep, const struct leat_peer_cold *cold, uint32_t n)
 
 /*
  * When a connection ends, its ops come back with -ECONNRESET, -ECONNABORTED or -ENOTCONN, often
- * before the driver learns how it ended: such an op is counted when the driver reports the end.
+ * before the driver knows the reason of the end. These ops are counted when it reports the reason:
+ * as flushed if the connection ended in order, else as errors.
  */
 void
 leat_op_count_failed(struct leat_ep *ep, struct leat_peer *peer, int status)

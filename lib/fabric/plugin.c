@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Finding driver plugins. Three places, in this order; of a driver found twice the first one stays:
+ * Find driver plugins in three places, in this order. If a driver is found twice, the first stays:
  *
  *  1. the plugins and directories that the user names with -d: leat's plugins are loaded here and
  *     not passed to EAL; other libraries are EAL's;
- *  2. the installed directory: beside libleat.so, so that an installation can be moved; if no
- *     driver was found there, the configured one;
+ *  2. the installed directory: the one beside libleat.so, so that an installation can be moved; if
+ *     no driver was found there, the one set when leat was configured;
  *  3. for a build tree: its drivers/ directory. A build tree is recognised by meson's own directory
  *     beside lib/.
  *

@@ -2,7 +2,8 @@
 
 /*
  * Objects of tune that belong to the process and to no loop: levels of the log (log.toml), and
- * memory pools (memory.toml, mempool.toml). The control thread applies and reports.
+ * memory pools (memory.toml, mempool.toml). The control thread applies their settings and reports
+ * their measurements.
  */
 
 #include <stdio.h>
@@ -56,9 +57,9 @@ levels_apply(void *arg, void *wanted, uint64_t changed)
 
 /* ---- memory pools ---- */
 
-/* A walk over all pools: counts them, and reports one. */
+/* State of a walk over all pools that counts them and reports one of them. */
 struct pool_walk {
-	uint32_t nb;   /* seen so far */
+	uint32_t nb;   /* pools seen so far */
 	uint32_t want; /* index of the pool that is reported */
 	uint64_t size;
 	struct leat_tune_row *row;

@@ -8,8 +8,8 @@
  *               drv_post(), then notes the time      drv_poll(), then checks the state of the
  *               of each n-th accepted op             noted ops: IDLE ones are being returned
  *
- * So sampling costs nothing on an endpoint where it is off. A noted op is with the device or ready
- * until the poll that returns it, and each poll passes sampled_poll(): no pointer outlives its op.
+ * So sampling costs nothing on an endpoint where it is off. A pointer to a noted op stays valid:
+ * every poll goes through sampled_poll(), which drops the pointer in the poll that returns the op.
  * Sampling neither reads nor changes the op's input.
  */
 

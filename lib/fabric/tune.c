@@ -8,8 +8,8 @@
  *     leat_ep_events()    leat_tune_serve(): apply(), on the owner's thread
  *     report, row         control thread: relaxed loads of counters that the owner keeps anyway
  *
- * An inner endpoint of a layer is not visible itself: options of the outer one reach it through the
- * layer's table (leat_driver.option).
+ * An inner endpoint of a layer is not an object of tune: the layer passes options of the outer
+ * endpoint on to it (leat_driver.option in the layer's table).
  */
 
 #include <stdio.h>
@@ -39,8 +39,8 @@ static_assert(PEER_TUNE_STATE_FREE == (int)LEAT_PEER_FREE &&
 /* ---- settings ---- */
 
 /*
- * Set an option; *value LEAT_EP_OPTION_AUTO: automatic. @return 0, or negative with leat_err() and
- * nothing changed.
+ * Set an option of the driver; *value as in leat_driver.option. @return 0, or negative with
+ * leat_err() and nothing changed.
  */
 static int
 option_set(struct leat_ep *ep, enum leat_ep_option option, uint32_t *value)
@@ -111,7 +111,7 @@ size_of(uint32_t want, uint32_t def, uint32_t max)
 	return RTE_MIN(want != 0 ? want : def, max);
 }
 
-/* Apply the sizes of a settings file, within the device's limits, before its part is opened. */
+/* Apply the sizes of a settings file, within the device's limits, before ep_open(). */
 static int
 apply_sizes(struct leat_ep *ep, struct endpoint_tune_settings *want)
 {
@@ -147,7 +147,10 @@ apply(void *arg, void *wanted, uint64_t changed)
 
 	if (ep->ctrl->tune == NULL)
 		return (changed & SIZE_BITS) != 0 ? apply_sizes(ep, want) : 0;
-	/* First: after its first use this step can't fail, so the error path below can undo it. */
+	/*
+	 * Switch sampling on first: if a later step fails, the error path below undoes this, which
+	 * can't fail.
+	 */
 	if ((changed & BIT(ENDPOINT_TUNE_LATENCY_SAMPLE)) != 0 && want->latency_sample != 0) {
 		ret = leat_ep_sample_set(ep, want->latency_sample);
 		if (ret < 0)
@@ -211,7 +214,7 @@ report(void *arg, void *to)
 	rep->expired = s.expired;
 	rep->tx_bytes = s.tx_bytes;
 	rep->rx_bytes = s.rx_bytes;
-	/* The owner counts on between the two loads. */
+	/* The owner may count more ops between the two loads: returned can exceed posted. */
 	rep->inflight = s.posted > s.returned ? (int64_t)(s.posted - s.returned) : 0;
 	rep->peers = RLX_LOAD(c->nb_used);
 	rep->inline_effective = RLX_LOAD(c->inline_effective);
