@@ -49,8 +49,8 @@ signals_default(void)
 
 /*
  * Stop the program. The first signal restores the default actions, so that a second one of either
- * kind kills the process. Drivers restore the handlers that they found, so a second signal may come
- * here: it is raised again, and takes effect at the return.
+ * kind kills the process. But loading a driver may have put this handler back: then it gets the
+ * second signal, too, and raises it again, to take effect at the return.
  */
 static void
 on_signal(int sig)

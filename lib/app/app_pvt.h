@@ -5,7 +5,7 @@
 /*
  * Shared between the files of lib/app.
  *
- *     app.c     leat_app_run(): a table of contents; signals
+ *     app.c     leat_app_run(): calls the others step by step; signals
  *     args.c    splits the arguments: leat_init()'s and the program's own
  *     lcore.c   a reactor with tasks per lcore, from creation to end
  */
@@ -39,11 +39,11 @@ void app_args_free(struct app_args *a);
  * leat_err().
  */
 int app_lcores_create(const struct leat_app *app);
-/* Run the reactors until all have stopped. @return 0, or the first failure, which was logged. */
+/* Run the reactors until all have stopped. @return 0, or the first failure, which is logged. */
 int app_lcores_run(void);
 /*
- * Destroy reactors and tasks of all lcores. @return 0; -EBUSY: something still runs, which was
- * logged; EAL can't be cleaned up.
+ * Destroy reactors and tasks of all lcores. @return 0, or -EBUSY: a reactor or task still runs,
+ * and the log names it; EAL can't be cleaned up.
  */
 int app_lcores_destroy(void);
 

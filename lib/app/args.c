@@ -14,7 +14,7 @@
 #define VDEV "--vdev"
 #define FABRIC "fabric_"
 
-/* Does argv[i], perhaps with argv[i + 1], name a leat device? */
+/* Check whether argv[i], perhaps with argv[i + 1], names a leat device. */
 static bool
 names_device(char **argv, int i, int end)
 {
@@ -41,7 +41,7 @@ vdev_add(struct app_args *a, const char *device)
 	return 0;
 }
 
-/* Is it an option of the program's own that may stand in front of "--"? */
+/* Check whether arg is an option of the program's own that may stand in front of "--". */
 static bool
 is_front(const struct leat_app *app, const char *arg)
 {
@@ -89,7 +89,7 @@ app_args_split(struct app_args *a, int argc, char **argv, const struct leat_app 
 		name = slash == NULL ? argv[0] : slash + 1;
 	}
 	a->name = strdup(name);
-	/* Room for the default device and the NULL, too. */
+	/* Room for argv, the default device and the NULL. */
 	a->init = calloc((size_t)argc + 2, sizeof(*a->init));
 	a->own = calloc((size_t)argc + 1, sizeof(*a->own));
 	if (a->name == NULL || a->init == NULL || a->own == NULL || split(a, argc, argv, app) < 0)

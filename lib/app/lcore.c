@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Per lcore a reactor with tasks: created together, run until all have stopped, destroyed. */
+/* A reactor with tasks on each lcore: create all, run them until all have stopped, destroy all. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ struct lcore {
 static struct {
 	const struct leat_app *app;
 	struct lcore lcores[LEAT_REACTOR_MAX];
-	unsigned int nb;       /* the first is the main lcore */
+	unsigned int nb;       /* number of lcores; the main lcore is the first of them */
 	unsigned int nb_going; /* lcores whose start() runs, or returned LEAT_APP_STAY */
 } all;
 
@@ -69,7 +69,7 @@ lcore_main(void *arg)
 		/* A stop has cancelled the task: that is no failure. */
 		if (leat_reactor_state(l->reactor) == LEAT_REACTOR_STOPPING && ret == -ECANCELED)
 			return ret;
-		/* The message has the cause in it. */
+		/* leat_err_msg() names the cause, if the program set it. */
 		LEAT_LOG(ERR, app, "lcore %u: %s", l->id,
 			 leat_err_msg()[0] != '\0' ? leat_err_msg() : strerror(-ret));
 		leat_app_stop(LEAT_APP_FAILED);

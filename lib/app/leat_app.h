@@ -50,19 +50,20 @@ extern "C" {
 #endif
 
 /**
- * leat_app.parse, leat_app.begin: everything is done (`--help`, a list); the program ends, with 0
- * or the code of leat_app_stop().
+ * Result of leat_app.parse and leat_app.begin: the program has done all its work (`--help`, a list)
+ * and ends, with 0 or the code of leat_app_stop().
  */
 #define LEAT_APP_DONE 1
 
 /**
- * leat_app.start: this lcore continues, with callbacks and other tasks, until the program stops.
+ * Result of leat_app.start: this lcore continues, with callbacks and other tasks, until the program
+ * stops.
  */
 #define LEAT_APP_STAY 1
 
 /** Exit codes of leat_app_run(). */
 enum leat_app_exit {
-	LEAT_APP_OK = 0, /**< ended in order, also on a signal */
+	LEAT_APP_OK = 0, /**< ended in order, by itself or on a signal */
 	LEAT_APP_FAILED, /**< something failed, or did not stop in time */
 	LEAT_APP_USAGE,	 /**< wrong arguments: the program's own, EAL's, or a device's */
 };
@@ -76,16 +77,17 @@ struct leat_app {
 	 */
 	const char *device;
 	/**
-	 * The program's own arguments, as a usage line shows them: "server|client ADDRESS". With
-	 * it, `-h` and `--help` print usage, and how to name lcores and devices, on stderr, and the
-	 * program ends with 0; without parse() they always do. When parse() fails a usage line
-	 * follows its message. NULL: parse(), if any, prints usage and help itself.
+	 * The program's own arguments, as a usage line shows them: "server|client ADDRESS". If
+	 * given, `-h` and `--help` print a usage line, and how to name lcores and devices, on
+	 * stderr, and the program ends with 0; and when parse() fails, a usage line follows its
+	 * message. NULL: parse() prints usage and help itself; if parse is NULL, too, `-h` and
+	 * `--help` work as above.
 	 */
 	const char *usage;
 	/**
-	 * Parse the program's own arguments, those behind "--"; argv[0] is the program's name.
-	 * Without usage, `-h` and `--help` in front of "--" are passed, too. Called before anything
-	 * is started. NULL: the program has no arguments, and any is an error.
+	 * Parse the program's own arguments, those behind "--"; argv[0] is the program's name. If
+	 * usage is NULL, argv also has any `-h` and `--help` from in front of "--". Called before
+	 * anything is started. NULL: the program has no arguments, and any is an error.
 	 * @return 0; LEAT_APP_DONE; negative: invalid, and parse() said why on stderr
 	 */
 	int (*parse)(int argc, char **argv, void *arg);
@@ -139,8 +141,8 @@ struct leat_app {
 LEAT_API int leat_app_run(int argc, char **argv, const struct leat_app *app);
 
 /**
- * Stop the program: all reactors, with its deadline. Any thread; async-signal-safe; may be called
- * any number of times.
+ * Stop the program: stop all reactors, with leat_app.stop_us as deadline. Any thread;
+ * async-signal-safe; may be called any number of times.
  *
  * @param code
  *   Exit code; the first that is not 0 counts.
@@ -156,7 +158,7 @@ LEAT_API unsigned int leat_app_count(void);
  */
 LEAT_API int leat_app_index(void);
 
-/** Get the reactor of that lcore, for leat_reactor_call(); NULL: no such lcore. Any thread. */
+/** Get the reactor of an lcore by its index, for leat_reactor_call(); NULL: none. Any thread. */
 LEAT_API struct leat_reactor *leat_app_reactor(unsigned int index);
 
 #ifdef __cplusplus

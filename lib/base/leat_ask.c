@@ -9,7 +9,7 @@
 
 #include "leat_ask.h"
 
-/* Longer than the longest interval at which owners check for questions. */
+/* Wait for an answer, seconds: longer than the longest interval between an owner's checks. */
 #define WAIT_S 2
 
 static pthread_cond_t answered;

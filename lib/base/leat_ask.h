@@ -6,7 +6,8 @@
  * Questions of telemetry to the owners of objects. For leat's own libraries; not installed.
  *
  * Telemetry runs its commands on threads of its own, but only an object's owner thread may read the
- * object. So the owner copies what was asked for the next time that it checks for questions.
+ * object. So telemetry leaves a question, and the owner, which checks for questions now and then,
+ * copies the values asked for.
  *
  *     telemetry's thread                      owner's thread
  *     leat_ask(): question set, waits         leat_ask_pending(): one load, now and then
@@ -14,9 +15,9 @@
  *     writes JSON, without a lock    <-----
  *
  * Telemetry waits two seconds at most for an owner; then leat_question.filled is false. The fast
- * path has none of this.
+ * path takes no part in this.
  *
- * Objects of one kind are numbered from 0; a kind is asked one question at a time.
+ * Objects of one kind are numbered from 0; each kind takes one question at a time.
  */
 
 #include <pthread.h>
@@ -25,15 +26,15 @@
 
 struct rte_tel_data;
 
-/* A question, the first member of the copy. */
+/* A question: the first member of a struct that also has room for the copied values ("copy"). */
 struct leat_question {
-	uint32_t first; /* index of the first thing to be listed */
+	uint32_t first; /* index in the object's list at which the answer begins */
 	bool filled;	/* the owner has answered */
 	bool deleted;	/* the object was destroyed meanwhile */
 	char name[64];	/* name of the object */
 };
 
-/* An object's part of this; a member of the object. */
+/* What an object needs so that it can be asked; a member of the object. */
 struct leat_asked {
 	struct leat_asked *next;
 	struct leat_question *question; /* NULL: no question */
@@ -60,7 +61,7 @@ void leat_ask_add(struct leat_ask_kind *kind, struct leat_asked *a, const char *
 /* Owner: make the object unknown again; a waiting question gets -ENOENT. */
 void leat_ask_del(struct leat_ask_kind *kind, struct leat_asked *a);
 
-/* Owner: does a question wait? */
+/* Owner: check whether a question waits for an answer. */
 static inline bool
 leat_ask_pending(const struct leat_asked *a)
 {
@@ -77,14 +78,16 @@ int leat_ask_list(struct leat_ask_kind *kind, struct rte_tel_data *d);
 /*
  * Telemetry: ask the object that params names: "ID" or "ID,FIRST". q is the first member of a
  * zeroed copy.
- * @return 0: asked, and answered if q->filled; -EINVAL: params; -ENOENT: no such object
+ * @return 0: asked, and answered if q->filled; -EINVAL: params is malformed; -ENOENT: no such
+ *   object
  */
 int leat_ask(struct leat_ask_kind *kind, const char *params, struct leat_question *q,
 	     unsigned int *id);
 
 /*
- * Telemetry: write a dictionary of the copied things under a key of d; no key if n is 0. add()
- * writes the i-th thing. Things for which there is no memory are left out; the counters show it.
+ * Telemetry: write a dictionary of the n copied list entries under a key of d; no key if n is 0.
+ * add() writes the i-th entry. When it fails, for want of memory, the other entries are left out:
+ * the dictionary then has fewer entries than the object's counters say.
  * @return 0, or as rte_tel_data_add_...(); -ENOMEM
  */
 int leat_ask_add_all(struct rte_tel_data *d, const char *key, uint32_t n,

@@ -12,9 +12,10 @@
  *	LEAT_CURSOR_START          0            2^31            LEAT_CURSOR_START
  *	 |-- 200 steps --| wrap |---------------------------------|
  *
- * For counters of one side alone. Numbers that a wire format starts at 0 start there; their tests
- * set them. Distances between two cursors are not covered: the older cursor may stand still while
- * the newer one goes on for ever, and a test must set such a pair apart itself.
+ * Use it for counters that only one side sees. If a wire format starts a number at 0, the number
+ * starts there, and its test sets it close to the wrap. Nor does this start value bring two cursors
+ * far apart, as happens when the older one stands still and the newer one goes on: a test must set
+ * such a pair apart itself.
  */
 
 #include <stdint.h>

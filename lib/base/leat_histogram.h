@@ -153,8 +153,8 @@ LEAT_API int leat_histogram_foreach(const struct leat_histogram *h, leat_histogr
 #define LEAT_HISTOGRAM_PACK_MAX (60 + 10 * LEAT_HISTOGRAM_BUCKETS)
 
 /**
- * Write a histogram as bytes, for another process: 60, and 10 for each bucket that is not empty.
- * The format is the same on all machines.
+ * Write a histogram as bytes, for another process: 60 bytes, and 10 more for each bucket that is
+ * not empty. The format is the same on all machines.
  *
  * @return
  *   Number of bytes, or -ENOSPC.
@@ -168,7 +168,7 @@ LEAT_API int leat_histogram_pack(const struct leat_histogram *h, void *buf, size
  * @param[out] h
  *   The histogram; empty on failure.
  * @param buf
- *   Bytes of leat_histogram_pack(), or any others.
+ *   Bytes that leat_histogram_pack() wrote, or that an untrusted sender made up.
  * @param len
  *   Number of bytes at buf.
  * @return

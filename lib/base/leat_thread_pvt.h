@@ -5,7 +5,7 @@
 
 /**
  * Keep threads that leat_thread_start() starts from now on off a CPU, if the process has others.
- * leat_init() calls it for the CPUs of all lcores. Without effect from CPU_SETSIZE on. Not
+ * leat_init() calls it for the CPUs of all lcores. No effect if cpu >= CPU_SETSIZE. Not
  * thread-safe.
  */
 void leat_thread_avoid(unsigned int cpu);

@@ -23,7 +23,7 @@ extern "C" {
 /** Cycles per second while a mock clock is set. */
 #define LEAT_CLOCK_MOCK_HZ UINT64_C(1000000000)
 
-/** Read instead of the TSC when not NULL. Change it with leat_clock_mock_set() only. */
+/** Mock clock: leat_now() reads it instead of the TSC if not NULL. Set by leat_clock_mock_set(). */
 LEAT_API extern const volatile uint64_t *leat_clock_mock;
 
 /** Private: fraction bits of leat_time_factors.cycles_per_us. */
@@ -68,8 +68,8 @@ leat_now(void)
 	return rte_rdtsc();
 }
 
-/* Several threads may compute a factor on first use: each factor stands alone and all writers store
- * the same value, so relaxed order is enough. */
+/* Several threads may compute a factor on first use. No factor depends on another, and all writers
+ * store the same value, so relaxed order is enough. */
 static inline uint64_t
 leat_time_factor(const uint64_t *factor)
 {

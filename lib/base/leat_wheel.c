@@ -86,7 +86,7 @@ level_first(const struct leat_wheel *w, unsigned int level, struct first *f)
 
 /*
  * Find the first occupied slot of all levels; head NULL: none. If slots of two levels begin at the
- * same tick it is the higher one, whose timers belong in the lower one.
+ * same tick, return that of the higher level: its timers must move into the lower one first.
  */
 static struct first
 wheel_first(const struct leat_wheel *w)
@@ -106,7 +106,7 @@ steps_of(unsigned int max)
 	return max == UINT32_MAX ? UINT32_MAX : LEAT_WHEEL_STEPS;
 }
 
-/* Count a step. false: no steps are left. */
+/* Count a step of a run. @return false: the run has no steps left */
 static bool
 step(struct leat_wheel *w, unsigned int *left)
 {
@@ -118,7 +118,7 @@ step(struct leat_wheel *w, unsigned int *left)
 	return true;
 }
 
-/* Move the timers of a slot to the levels below. false: not all. */
+/* Move the timers of a slot to the levels below. @return false: out of steps before all moved */
 static bool
 sort_slot(struct leat_wheel *w, unsigned int level, uint64_t n, unsigned int *left)
 {
@@ -149,7 +149,10 @@ slot_to_due(struct leat_wheel *w, uint64_t tick)
 	w->occupied[0] &= ~(UINT64_C(1) << (tick % LEAT_WHEEL_SLOTS));
 }
 
-/* Advance to a tick, handling each slot that begins until then. false: not there yet. */
+/*
+ * Advance to a tick, handling each slot that begins until then. @return false: out of steps before
+ * the tick was reached
+ */
 static bool
 advance_to(struct leat_wheel *w, uint64_t tick, unsigned int *left)
 {
@@ -158,7 +161,7 @@ advance_to(struct leat_wheel *w, uint64_t tick, unsigned int *left)
 	for (f = wheel_first(w); f.head != NULL && f.tick <= tick; f = wheel_first(w)) {
 		if (!step(w, left))
 			return false;
-		/* A slot that the present tick is part of begins before it. */
+		/* A slot that contains the present tick may begin before it: don't go back. */
 		w->tick = RTE_MAX(w->tick, f.tick);
 		w->here = 0;
 		if (f.level == 0)
@@ -189,7 +192,7 @@ sort_ahead(struct leat_wheel *w, unsigned int *left)
 	return true;
 }
 
-/* Get the first expiry in a list. false: the list is too long to be searched. */
+/* Get the first expiry in a list. @return false: the list is longer than SHORT */
 static bool
 short_list(const struct leat_wheel_link *head, uint64_t *first)
 {
@@ -207,7 +210,10 @@ short_list(const struct leat_wheel_link *head, uint64_t *first)
 	return true;
 }
 
-/* Get the first expiry of level 0, or the start of its tick; 0 if it may have passed. */
+/*
+ * Get the first expiry of level 0. If its slot's list is too long to be searched, get the start of
+ * the slot's tick, or 0 for the present slot, in which timers may have expired.
+ */
 static uint64_t
 first_expiry(const struct leat_wheel *w)
 {
@@ -222,7 +228,7 @@ first_expiry(const struct leat_wheel *w)
 	return f.off == 0 ? 0 : f.tick << w->shift;
 }
 
-/* Get the time to sort a slot of a higher level: while the slot before it is the present one. */
+/* Get the time from which a slot of a higher level is sorted: when the slot before it begins. */
 static uint64_t
 sort_at(const struct leat_wheel *w, const struct first *f)
 {
@@ -243,7 +249,7 @@ next_event(const struct leat_wheel *w)
 	return next;
 }
 
-/* Call back; timers of the present tick that have not expired go back into its slot. */
+/* Fire the expired timers of w->due; those that have not expired go back into the tick's slot. */
 static unsigned int
 fire(struct leat_wheel *w, uint64_t now, leat_wheel_cb_t cb, void *arg, unsigned int max)
 {
@@ -278,10 +284,11 @@ leat_wheel_run_slots(struct leat_wheel *w, uint64_t now, leat_wheel_cb_t cb, voi
 	tick = RTE_MAX(now >> w->shift, w->tick);
 	/*
 	 * Handle all slots before the first callback: a timer that a callback adds goes into a
-	 * slot, for the next run. Callbacks may change the slots as they like, too.
+	 * slot, for the next run, and a callback may change any slot.
 	 *
-	 * While timers of this tick are still in w->due, those that went back into the tick's slot
-	 * stay there: a run that reaches its bound would look at the same timers again and again.
+	 * While timers of this tick are still in w->due, leave those that went back into the tick's
+	 * slot there: else runs that reach their bound would look at the same timers again and
+	 * again.
 	 */
 	if (tick == w->tick && w->here != 0 && !list_empty(&w->due) && max != UINT32_MAX)
 		done = true;
@@ -300,7 +307,7 @@ leat_wheel_next(const struct leat_wheel *w)
 	struct first f;
 	unsigned int l;
 
-	/* 0: timers may have expired, or a run has reached its bound. */
+	/* w->next is 0: timers may have expired, or a run has reached its bound. */
 	if (w->next == 0 || w->count == 0)
 		return w->next;
 	next = first_expiry(w);
@@ -312,13 +319,14 @@ leat_wheel_next(const struct leat_wheel *w)
 			continue;
 		}
 		/*
-			 * Few timers can be sorted when the first one expires, unless many follow.
-			 */
+		 * A slot with few timers need not be sorted before the first of them expires. But a
+		 * long slot behind it must be sorted from the time at which this one begins.
+		 */
 		next = RTE_MIN(next, at);
 		if (slot_occupied(w, l, f.n + 1) &&
 		    !short_list(&w->slot[l * LEAT_WHEEL_SLOTS + (f.n + 1) % LEAT_WHEEL_SLOTS], &at))
 			next = RTE_MIN(next, f.tick << w->shift);
 	}
-	/* Neither of the two is later than the first expiry. */
+	/* Neither time is later than the first expiry. */
 	return RTE_MAX(next, w->next);
 }

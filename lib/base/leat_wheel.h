@@ -23,19 +23,19 @@
  *	level 4      33.6 s     36 min      ... up to 13 levels: the whole range of 64 bits
  * @endcode
  *
- * A timer is queued in the lowest level that reaches its expiry. Above level 0 its slot is at least
- * two slots away. While the present is in the slot before it, the slot's timers are moved down a
- * level, some of them in each run:
+ * A timer is queued in the lowest level that reaches its expiry. Above level 0, that slot is at
+ * least two slots after the present one (the one that the present tick lies in). As soon as it is
+ * the next slot, it is sorted: its timers are moved down a level, some of them in each run:
  *
  * @code
- *	level l    |  present  | is sorted |  next one |    each slot has its own width of time
- *	level l-1  |||||||||||||^^^^^^^^^^^|                to be sorted in
+ *	level l    |  present  | is sorted | later one |    the runs have the width of one slot
+ *	level l-1  |||||||||||||^^^^^^^^^^^|                as time to sort the next slot
  * @endcode
  *
- * So a timer moves once per level in its life, a run does a bounded amount of work however many
- * timers expire together, and a timer is in level 0 before its tick has come. Each level has a
- * bitmap of its slots: finding the next slot, and passing empty ones, takes one look at each level,
- * whatever the time between.
+ * So a timer moves at most once per level in its life, a run does a bounded amount of work however
+ * many timers expire together, and a timer is in level 0 before its tick has come. Each level has a
+ * bitmap of its slots: finding the next slot that holds timers takes one look at each level,
+ * however far away it is.
  *
  * A timer fires when `expiry <= now`, exact to the cycle (not rounded to ticks), in the first run
  * with such a `now`. The tick length only determines how much a run looks at. Good ticks are 1/100
@@ -56,9 +56,9 @@ extern "C" {
 #define LEAT_WHEEL_LEVELS 13
 
 /**
- * Bound of the steps of a run beyond the timers that it fires: timers moved to a lower level,
- * slots, and timers of the present tick that have not expired. Each step is short unless it misses
- * the cache.
+ * Most steps of a run, besides firing timers. A step moves a timer to a lower level, handles a
+ * slot, or looks at a timer of the present tick that has not expired. Each step is short unless it
+ * misses the cache.
  */
 #define LEAT_WHEEL_STEPS 256
 
@@ -84,11 +84,11 @@ struct leat_wheel {
 	uint64_t here;	    /**< first expiry in the slot of the present tick; 0: unknown */
 	unsigned int shift; /**< a tick is 1 << shift cycles */
 	unsigned int count; /**< timers queued, the expired ones included */
-	unsigned int levels; /**< levels that 64 - shift bits need */
+	unsigned int levels; /**< number of levels in use; they reach any tick of 64 - shift bits */
 	uint64_t steps;	     /**< steps so far, see LEAT_WHEEL_STEPS: the cost of the wheel */
 	/**
-	 * Timers whose tick has come, taken from their slots; callbacks still to be called, in
-	 * order.
+	 * Timers whose tick has come, taken from their slots. Their callbacks are still to be
+	 * called, in the order of this list.
 	 */
 	struct leat_wheel_link due;
 	/** Slots that hold timers, a word per level and a bit per slot. */
@@ -119,7 +119,7 @@ LEAT_API void leat_wheel_init(struct leat_wheel *w, uint64_t tick_cycles, uint64
 LEAT_API unsigned int leat_wheel_run_slots(struct leat_wheel *w, uint64_t now, leat_wheel_cb_t cb,
 					   void *arg, unsigned int max);
 
-/** Is the timer queued (added, and neither deleted nor fired)? */
+/** Check whether a timer is queued: added, and neither deleted nor fired. */
 static inline bool
 leat_wheel_queued(const struct leat_wheel_node *node)
 {
@@ -161,7 +161,7 @@ leat_wheel_del(struct leat_wheel *w, struct leat_wheel_node *node)
 	node->link.next = NULL;
 	node->link.prev = NULL;
 	if (next == prev) {
-		/* The list is empty, and the link is its head: a slot's, or w->due. */
+		/* The list is now empty, and prev is its head: that of a slot, or w->due. */
 		size_t s = ((uintptr_t)prev - (uintptr_t)w->slot) / sizeof(*prev);
 
 		if (s < LEAT_WHEEL_LEVELS * LEAT_WHEEL_SLOTS)
@@ -182,7 +182,7 @@ leat_wheel_keep(struct leat_wheel *w, struct leat_wheel_node *node, uint64_t exp
 	/* A timer that is due already, or in this tick, must be queued anew. */
 	if (old <= w->tick)
 		return false;
-	/* The timer is in this level, or a higher one, where it has the same slot as well. */
+	/* It is queued in this level or above. The same slot here is the same slot there, too. */
 	level = leat_wheel_level(w, old);
 	if (((tick ^ old) >> (level * LEAT_WHEEL_BITS)) != 0)
 		return false;
@@ -193,8 +193,8 @@ leat_wheel_keep(struct leat_wheel *w, struct leat_wheel_node *node, uint64_t exp
 }
 
 /**
- * Add a timer, or move it if it is queued already. Moving costs next to nothing while the timer
- * stays in its slot, such as an idle timeout that each message postpones.
+ * Add a timer, or move it if it is queued already. A move that keeps the timer in its slot costs
+ * next to nothing; so each message can postpone an idle timeout.
  *
  * @param expiry
  *   When, in cycles. The past is allowed and means the next run; a timer added by a callback never
@@ -282,9 +282,9 @@ leat_wheel_run(struct leat_wheel *w, uint64_t now, leat_wheel_cb_t cb, void *arg
 }
 
 /**
- * Get the time at which the next leat_wheel_run() has something to do, in cycles, be it only to
- * sort timers; UINT64_MAX when the wheel is empty. Never later than the first expiry. For a loop
- * that is awake: one load.
+ * Get the time at which the next leat_wheel_run() has something to do, in cycles, even if that is
+ * only sorting; UINT64_MAX when the wheel is empty. Never later than the first expiry. Costs one
+ * load: made for a loop that is awake.
  */
 static inline uint64_t
 leat_wheel_due(const struct leat_wheel *w)
@@ -293,8 +293,8 @@ leat_wheel_due(const struct leat_wheel *w)
 }
 
 /**
- * May a timer have expired that the last run did not fire, because it reached its bound? Then the
- * next run continues. A run that is only behind with sorting future timers is not late.
+ * Check whether a timer may have expired that the last run did not fire because it reached its
+ * bound; the next run continues there. A wheel that only has to sort future timers is not late.
  *
  * @param now
  *   The present time, in cycles.
@@ -309,8 +309,8 @@ leat_wheel_late(const struct leat_wheel *w, uint64_t now)
 /**
  * Get the time until which a loop may sleep, in cycles; UINT64_MAX when the wheel is empty. Never
  * later than the first expiry, and equal to it when few timers are near it. When many are, a loop
- * that sleeps until then wakes once more for each level that they have to be sorted down. Looks at
- * each level.
+ * that sleeps until the returned time wakes up once more for each level that they must be moved
+ * down. Looks at each level.
  */
 LEAT_API uint64_t leat_wheel_next(const struct leat_wheel *w);
 
