@@ -77,7 +77,7 @@ reactor_activity_text(const struct leat_reactor *r, const struct reactor_activit
 	switch (a->kind) {
 	case REACTOR_IN_POLLER:
 		snprintf(text, len, "a poller that was removed");
-		/* The name of a used slot does not change. */
+		/* With the lock, the slot stays in use; the name of a used slot does not change. */
 		reactor_lock();
 		for (i = 0; i < r->max_pollers; i++)
 			if (&r->pollers[i] == a->poller && r->pollers[i].used)

@@ -4,7 +4,7 @@
 #define REACTOR_ACTIVITY_H
 
 /*
- * The function of the program that a reactor is inside of, for a watchdog on another thread.
+ * Which function of the program a reactor is executing, for a watchdog on another thread.
  *
  * The watchdog reads what the reactor writes anyway: the running poller, with the numbers of turns
  * and of the poller's runs, which tell one call from the next; the running timer's function; and
@@ -27,10 +27,10 @@ enum reactor_activity_kind {
 
 struct reactor_activity {
 	enum reactor_activity_kind kind;
-	const struct leat_poller *poller; /* may have been removed since: compare only */
+	const struct leat_poller *poller; /* may have been removed: compare, don't follow */
 	uintptr_t fn;			  /* function of a timer or a message; 0: no longer known */
 	uint64_t turns;
-	uint64_t count; /* runs of the poller, timers, or messages before this one */
+	uint64_t count; /* number of earlier runs of the poller, of earlier timers, or messages */
 };
 
 /* Read the activity. Any thread, while the reactor is not destroyed. */

@@ -17,8 +17,8 @@
  *
  * The epoll set:  eventfd (BLOCK_ATTN), descriptor of each endpoint that is polled (number of its
  * poller), epoll set of the descriptors (BLOCK_FDS). When an endpoint's descriptor was readable,
- * leat_ep_events() is called at once, since an event may be the reason; otherwise the
- * level-triggered set would wake the owner for it again and again.
+ * leat_ep_events() is called at once, since an event may be the reason: an event not taken would
+ * keep the descriptor readable, and wake the owner again and again.
  */
 
 #include <errno.h>
@@ -92,7 +92,7 @@ watch(struct leat_reactor *r, struct leat_poller *p)
 	return 0;
 }
 
-/* Put the descriptors' epoll set into this one: it is readable as long as a descriptor is. */
+/* Put the descriptors' epoll set into the reactor's: it is readable while a descriptor is. */
 static bool
 watch_fds(struct leat_reactor *r)
 {
@@ -110,9 +110,7 @@ reactor_block_forget(struct leat_poller *p)
 	if (!p->ep.watched)
 		return;
 	p->ep.watched = false;
-	/*
-	 * The kernel has removed the descriptor if the endpoint was closed before the poller was.
-	 */
+	/* If the endpoint was closed first, the kernel has removed its descriptor already. */
 	if (epoll_ctl(r->block_epfd, EPOLL_CTL_DEL, p->ep.fd, NULL) < 0 && errno != EBADF &&
 	    errno != ENOENT)
 		LEAT_LOG(DEBUG, reactor, "%s: %s: epoll_ctl: %s", r->name, p->name,
@@ -132,7 +130,7 @@ report_unwakeable(struct leat_reactor *r, struct leat_poller *p, const char *why
 		r->name, p->name, why, RLX_LOAD(r->sleep_max_us));
 }
 
-/* Check whether everything that is polled can wake the reactor; again only if pollers changed. */
+/* Check whether everything that is polled can wake the reactor; computed when pollers changed. */
 bool
 reactor_block_possible(struct leat_reactor *r)
 {
@@ -193,7 +191,7 @@ arm(struct leat_reactor *r, uint32_t *n)
 	return sum;
 }
 
-/* Withdraw the announcement. @return whether another thread wanted attention meanwhile */
+/* Withdraw the announcement of a sleep. @return whether another thread has called for attention */
 static bool
 disarm(struct leat_reactor *r, uint32_t n)
 {

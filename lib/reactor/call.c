@@ -12,9 +12,9 @@
  *       futex wake  ---------------------->   futex wait while ASLEEP, then NONE
  *
  * (A) is a release, the owner's exchange an acquire: the owner sees the message. (B) fails if a
- * sender came first; if the owner came first, that sender finds ASLEEP and wakes the owner. So no
- * message is slept through. (An owner that blocks stores BLOCKED, and an eventfd wakes it:
- * block.c.)
+ * sender came first; if the owner came first, that sender finds ASLEEP and wakes the owner. So the
+ * owner never sleeps while a message waits. (An owner that blocks stores BLOCKED, and an eventfd
+ * wakes it: block.c.)
  *
  * (A) may also be a leat_reactor_wake() without a message. Then the owner runs one more turn before
  * it sleeps, in which its pollers find what the other thread did.
@@ -76,7 +76,7 @@ leat_reactor_call_drop(struct leat_reactor *r, leat_reactor_message_fn fn,
 	if (fn == NULL)
 		return leat_err(EINVAL, "%s: call: no function", r->name);
 	ret = reactor_ring_reserve(r->ring, &ticket);
-	/* No error text: a sender that retries would spend its time on it. */
+	/* No error message: formatting it would slow a sender that retries. */
 	if (unlikely(ret < 0)) {
 		rte_errno = -ret;
 		return ret;
@@ -97,7 +97,7 @@ leat_reactor_wake(struct leat_reactor *r)
 {
 	struct reactor_attn *attn = r->attn;
 
-	/* Release: the work that the pollers are to find. */
+	/* Release: the owner sees the work that its pollers are to find. */
 	__atomic_store_n(&attn->turn, 1, __ATOMIC_RELEASE);
 	reactor_attn_kick(attn);
 }

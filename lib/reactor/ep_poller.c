@@ -9,12 +9,12 @@
 
 #include "reactor_pvt.h"
 
-/* Most events taken at once, and most times in a row. */
+/* Most events taken by one leat_ep_events(), and most such calls in a row. */
 #define EVENTS 4
 #define EVENT_ROUNDS 16
 
 /*
- * Poll the bursts behind a full one, which ops_fn has taken. ops_fn may have removed the poller and
+ * Poll more bursts, after ops_fn has taken a full one. ops_fn may have removed the poller and
  * destroyed the endpoint.
  */
 static __rte_noinline int
@@ -42,7 +42,7 @@ ep_poll(void *arg, uint64_t now)
 	const struct ep_poller *e = arg;
 	uint16_t n;
 
-	/* Never 0, by the setting's range: tells the compiler, so that an idle poll has no test. */
+	/* By its setting's range burst is never 0: with that known, an idle poll needs no test. */
 	if (e->burst == 0)
 		__builtin_unreachable();
 	n = leat_ep_poll(e->ep, ops, e->burst);
@@ -98,7 +98,7 @@ reactor_ep_events_start(struct leat_poller *p)
 {
 	struct leat_reactor *r = p->reactor;
 
-	/* At once first, so that nothing waits a whole interval at the start; then periodic. */
+	/* The first call is due at once: nothing waits a whole interval at the start. */
 	leat_timer_start_at(r, &p->timer, leat_now());
 	p->timer.period = leat_us_to_cycles(r->events_interval_us);
 }
@@ -152,7 +152,10 @@ reactor_ep_draining(struct leat_poller *p, uint64_t now)
 		return false;
 	if (deadline != UINT64_MAX)
 		until = deadline - (deadline - RTE_MIN(now, deadline)) / 4;
-	/* A further stop may move it earlier; the time that has passed must not move it later. */
+	/*
+	 * `until` grows as time passes: keep the end of the drain, unless a further stop has moved
+	 * the deadline to an earlier time.
+	 */
 	if (p->drain_until == 0 || until < p->drain_until)
 		p->drain_until = until;
 	return p->drain(p->ep.arg, p->drain_until) != 0 && now < p->drain_until;
@@ -193,7 +196,7 @@ reactor_ep_quiesce(const struct leat_poller *p, char *what, size_t len)
 
 	if (p->ep.shut && inflight == 0 && ready == 0)
 		return 0;
-	/* The application shut it down, and may have taken LEAT_EV_SHUTDOWN itself. */
+	/* The application shut the endpoint down, and may have taken LEAT_EV_SHUTDOWN itself. */
 	if (!p->ep.expected && inflight == 0 && ready == 0)
 		return 0;
 	if (what != NULL)

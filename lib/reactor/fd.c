@@ -6,9 +6,9 @@
  *     epoll set                          table                      owner's object
  *       socket: {slot 5, generation 2}     5: generation 2, f --->    struct leat_fd
  *
- * An event taken from the kernel may be about a descriptor that a callback has deleted since, while
- * another descriptor has its slot, number and memory now. So an event names a slot and its
- * generation, and each use of a slot begins a new generation.
+ * An event taken from the kernel may be about a descriptor that a callback has deleted since, and
+ * another descriptor may by now have the same slot, number and memory. So an event names a slot and
+ * its generation, and each use of a slot begins a new generation.
  *
  * A check is one system call. While descriptors are active the poller checks in each turn; after
  * ACTIVE_US without events it checks every LOOK_US: a reactor that spins for its endpoints does not
@@ -249,7 +249,7 @@ leat_fd_del(struct leat_fd *f)
 	if (r == NULL)
 		return;
 	fds = r->fds;
-	/* A closed descriptor that has a duplicate stays in the set, and keeps waking the set. */
+	/* A descriptor that was closed but has a duplicate stays in the set and keeps waking it. */
 	if (epoll_ctl(fds->epfd, EPOLL_CTL_DEL, f->fd, NULL) < 0)
 		LEAT_LOG(WARNING, reactor, "%s: descriptor %d was closed before it was deleted: %s",
 			 r->name, f->fd, strerror(errno));

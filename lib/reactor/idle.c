@@ -201,7 +201,7 @@ leat_reactor_idle_effective(const struct leat_reactor *r)
 	return RLX_LOAD(r->effective);
 }
 
-/* Count preemptions: they reveal another process on the CPU, which affinities can't. */
+/* Count preemptions: they show that another process runs on the CPU; affinities don't show it. */
 static void
 look_at_preemptions(struct leat_reactor *r, uint64_t now)
 {
@@ -283,7 +283,7 @@ idle_sleep(struct leat_reactor *r, uint64_t now)
 	if (until <= now)
 		return now;
 
-	/* call.c explains why no message is slept through. */
+	/* call.c explains why the owner never sleeps while a message waits. */
 	if (!__atomic_compare_exchange_n(&r->attn->word, &none, ATTN_ASLEEP, false,
 					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return now;
@@ -338,7 +338,8 @@ reactor_idle(struct leat_reactor *r, uint64_t now)
 	}
 	if (r->effective == LEAT_IDLE_BLOCK) {
 		/*
-		 * A poller that comes to rest wakes nothing: the reactor must ask again and again.
+		 * Don't block while stopping: a poller that comes to rest does not wake the
+		 * reactor, which must ask it again and again.
 		 */
 		if (RLX_LOAD(r->state) == LEAT_REACTOR_RUNNING && reactor_block_possible(r))
 			return reactor_block(r, now);

@@ -71,7 +71,7 @@ struct leat_fd {
  * @param r
  *   The reactor.
  * @param f
- *   The caller's object, zeroed; the reactor's until leat_fd_del().
+ *   The caller's object, zeroed; it belongs to the reactor until leat_fd_del().
  * @param fd
  *   The descriptor.
  * @param events

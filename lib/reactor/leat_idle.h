@@ -52,7 +52,7 @@ enum leat_idle_policy {
 
 /** Idle policy and its bounds. Zeroed means all defaults. */
 struct leat_idle_conf {
-	enum leat_idle_policy policy; /**< what a turn without work does */
+	enum leat_idle_policy policy; /**< what the reactor does after a turn without work */
 	uint32_t spin_us;      /**< sleep, block: idle time before the first sleep, us; 0: 50 */
 	uint32_t sleep_min_us; /**< sleep: first step, us; each further one doubles; 0: 10 */
 	uint32_t sleep_max_us; /**< sleep: longest step, us, up to 1,000,000; 0: 250 */
@@ -64,7 +64,7 @@ struct leat_idle_conf {
  */
 LEAT_API const char *leat_idle_policy_name(unsigned int policy);
 
-/** Return the policy of a name, or -EINVAL with leat_err_msg() listing the names. */
+/** Return the policy with a name, or -EINVAL with leat_err_msg() listing the names. */
 LEAT_API int leat_idle_policy_parse(const char *name);
 
 /**

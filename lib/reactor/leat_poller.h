@@ -21,8 +21,8 @@
  *     any ------ remove ----------> UNREGISTERED
  *
  * Thread rules: make calls that change a poller on its reactor's thread, or on the thread that sets
- * the reactor up before it runs; from other threads through leat_reactor_call(). They are control
- * work: they may wait microseconds for a reader of telemetry. leat_poller_state(),
+ * the reactor up before it runs; from other threads through leat_reactor_call(). Keep these calls
+ * off the fast path: they may wait microseconds for a reader of telemetry. leat_poller_state(),
  * leat_poller_error() and leat_poller_stats_get() may be called from any thread, as long as the
  * poller is not removed.
  */
@@ -155,9 +155,9 @@ typedef void (*leat_poller_release_fn)(void *arg);
 
 /**
  * Set the function to call when leat_reactor_destroy() frees the reactor while the poller exists;
- * NULL: none. The function gets the poller's argument (an endpoint's: that of its callbacks), on
- * the thread that destroys; the poller does not exist any more then, and no call on the reactor is
- * allowed. leat_poller_remove() does not call the function.
+ * NULL: none. The function gets the poller's argument (for an endpoint's poller: the argument of
+ * its callbacks), on the thread that destroys the reactor. The poller does not exist any more then,
+ * and no call on the reactor is allowed. leat_poller_remove() does not call the function.
  * @return 0; -EPERM: wrong thread
  */
 LEAT_API int leat_poller_release_set(struct leat_poller *p, leat_poller_release_fn release);
@@ -222,7 +222,7 @@ typedef void (*leat_ep_event_fn)(void *arg, struct leat_ep *ep, const struct lea
 /**
  * Add a poller that polls an endpoint: it calls leat_ep_poll() once per turn, for up to
  * LEAT_EP_BURST ops, and leat_ep_events() every leat_reactor_conf.events_us. The settings ep_burst
- * and ep_budget change the former, events_us the latter (doc/guide/reactor.md).
+ * and ep_budget change how many ops a turn takes, events_us the interval (doc/guide/reactor.md).
  *
  * The endpoint remains the caller's and must outlive the poller. A stopping reactor shuts the
  * endpoint down (leat_ep_shutdown()) so that its ops come back, once the function of
@@ -258,7 +258,7 @@ LEAT_API struct leat_poller *leat_reactor_ep_add(struct leat_reactor *r, struct 
  * @param until
  *   Time of leat_now() at which the endpoint is shut down whatever is returned; UINT64_MAX: never.
  * @return
- *   0: it may; else: not yet.
+ *   0: the endpoint may be shut down; else: not yet.
  */
 typedef int (*leat_ep_drain_fn)(void *arg, uint64_t until);
 

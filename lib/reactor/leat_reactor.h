@@ -60,7 +60,7 @@ struct leat_reactor_conf {
 	uint32_t messages;    /**< room for messages, rounded up to 2^n; 0: 1024, at most 2^20 */
 	/** turns from one housekeeping to the next, rounded up to 2^n; 0: 64, at most 65536 */
 	uint32_t housekeeping_turns;
-	/** time after which housekeeping comes earlier, microseconds; 0: 20, at most 1,000,000 */
+	/** longest time between two housekeepings, microseconds; 0: 20, at most 1,000,000 */
 	uint32_t housekeeping_us;
 	/** interval of leat_ep_events(), microseconds; 0: 1000, at most 1,000,000 */
 	uint32_t events_us;
@@ -215,7 +215,7 @@ typedef void (*leat_reactor_message_fn)(void *arg);
  * @return
  *   - 0: the function will be called, exactly once (unless the reactor is destroyed without having
  *     been run or stopped)
- *   - -EAGAIN: leat_reactor_conf.messages are waiting; nothing happened
+ *   - -EAGAIN: full: leat_reactor_conf.messages messages are waiting; nothing happened
  *   - -ESHUTDOWN: the reactor has stopped, or is about to; nothing happened
  *   - -EINVAL: no function
  */

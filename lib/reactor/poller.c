@@ -91,7 +91,7 @@ poller_start(struct leat_poller *p)
 
 	set_state(p, LEAT_POLLER_WAITING);
 	r->block_stale = true;
-	/* Added within a turn: the reactor calls the poller before it idles. */
+	/* If the poller is added within a turn, the reactor calls it before it idles. */
 	r->again |= leat_reactor_self() == r;
 	if (p->period != 0) {
 		leat_timer_start_at(r, &p->timer, leat_time_add(leat_now(), p->period));
@@ -174,7 +174,7 @@ deactivate(struct leat_poller *p, enum leat_poller_state state)
 	set_state(p, state);
 	r->dirty = 1;
 	if (leat_reactor_self() == r)
-		/* Within the turn: the next housekeeping compacts, and is due at once. */
+		/* Within a turn: leave it to the next housekeeping, which is due at once. */
 		r->due = 0;
 	else
 		reactor_pollers_compact(r);
@@ -223,9 +223,7 @@ leat_poller_resume(struct leat_poller *p)
 void
 reactor_poller_failed(struct leat_poller *p, int rc)
 {
-	/*
-	 * The poller removed or paused itself before it failed: it is not called any more already.
-	 */
+	/* If the poller removed or paused itself before it failed, it is not called any more. */
 	if (p->state != LEAT_POLLER_WAITING)
 		return;
 	LEAT_LOG(ERR, reactor, "%s: poller %s failed: %s (%d); it is not called any more",

@@ -118,7 +118,7 @@ reactor_resize(struct leat_reactor *r, uint32_t messages, uint16_t max_pollers)
 	return 0;
 }
 
-/* Fill in the settings from the program's configuration; 0: the default, from reactor.toml. */
+/* Fill in the settings from the program's configuration; where that is 0, from reactor.toml. */
 static int
 configure(struct leat_reactor *r, const struct leat_reactor_conf *conf)
 {
@@ -224,7 +224,7 @@ leat_reactor_destroy(struct leat_reactor *r)
 		LEAT_LOG(WARNING, reactor, "%s: destroyed, %u messages were never run", r->name,
 			 lost);
 	reactor_registry_del(r);
-	/* First: the objects that release functions free may hold descriptors. */
+	/* Do this first: release functions may free objects that hold descriptors. */
 	reactor_fds_fini(r);
 	reactor_pollers_release(r);
 	release(r);
@@ -298,10 +298,10 @@ smooth(uint32_t cost, uint64_t sample)
 /*
  * Call each poller once, and return the time of the end.
  *
- * Which poller used the time? Reading the clock after each call would be exact, but dearer than
- * many an empty poll. So the clock is read after pollers that worked, and once at the end. An idle
- * run is charged with the poller's average cost, from the turns in which the clock is read after
- * each poller (sample).
+ * Which poller used the time? Reading the clock after each call would be exact, but would cost more
+ * than many an idle poller. So the clock is read after pollers that worked, and once at the end. An
+ * idle run is charged with the poller's average cost, which comes from the turns in which the clock
+ * is read after each poller (sample).
  *
  *     poller    A idle   B busy        C idle   D idle
  *     clock   ^                      ^                 ^
@@ -376,7 +376,7 @@ housekeeping(struct leat_reactor *r, uint64_t now, bool *worked)
 	r->stamp = now;
 	r->worked = 0;
 
-	/* First, before messages are taken: acquires what other threads did before their kick. */
+	/* Before taking messages, acquire what other threads did before they stored ATTN_WORK. */
 	if (RLX_LOAD(r->attn->word) != ATTN_NONE) {
 		__atomic_exchange_n(&r->attn->word, ATTN_NONE, __ATOMIC_ACQUIRE);
 		/* Acquire: pairs with leat_reactor_wake(). */
@@ -438,7 +438,7 @@ turn(struct leat_reactor *r, uint64_t now, bool *worked)
 }
 
 /*
- * Claim the reactor for the calling thread, or for an lcore. @return the state in which it was;
+ * Claim the reactor for the calling thread, or for an lcore. @return its state before that, or
  * -EBUSY
  */
 static int
@@ -455,7 +455,7 @@ claim(struct leat_reactor *r)
 	return leat_err(EBUSY, "%s: it is running already", r->name);
 }
 
-/* Give back a claimed reactor that was not run: it is in the state in which it was. */
+/* Give back a claimed reactor that was not run, in its state from before the claim. */
 static void
 unclaim(struct leat_reactor *r, uint32_t state)
 {
@@ -551,7 +551,7 @@ leat_reactor_launch(struct leat_reactor *r, unsigned int lcore)
 	if (lcore >= RTE_MAX_LCORE || !rte_lcore_is_enabled(lcore) || lcore == rte_get_main_lcore())
 		return leat_err(EINVAL, "%s: launch: lcore %u is not a worker lcore; see -l",
 				r->name, lcore);
-	/* Before the reactor is claimed: from then on it accepts messages. */
+	/* Check this before the reactor is claimed: a claimed reactor accepts messages. */
 	if (rte_eal_get_lcore_state(lcore) != WAIT)
 		return leat_err(EBUSY, "%s: launch: lcore %u is busy", r->name, lcore);
 	was = claim(r);

@@ -34,14 +34,14 @@
 #define ATTN_NONE 0U
 #define ATTN_WORK 1U	/* the owner has work */
 #define ATTN_ASLEEP 2U	/* the owner sleeps on the word, or is about to */
-#define ATTN_BLOCKED 3U /* the owner waits for the event instead, or is about to */
+#define ATTN_BLOCKED 3U /* the owner blocks until reactor_attn.event, or is about to */
 
 /* Static and never freed, so that a signal handler may write to it at any time. */
 struct reactor_attn {
 	uint32_t word;
 	uint32_t stop_count; /* calls of leat_reactor_stop() */
 	uint32_t turn;	     /* 1: call the pollers before sleeping, leat_reactor_wake() */
-	uint64_t stop_us;    /* smallest timeout requested since the owner last read it */
+	uint64_t stop_us;    /* shortest timeout of the stops since the owner last read it */
 	int event; /* eventfd + 1; 0: not opened. Never closed: a sender may be about to write */
 } __attribute__((aligned(LEAT_CACHE_LINE)));
 
@@ -77,7 +77,8 @@ struct leat_poller {
 	struct ep_poller ep;
 
 	/* the rest */
-	struct leat_timer timer __attribute__((aligned(LEAT_CACHE_LINE))); /* period, or events */
+	/* of the period, or of leat_ep_events() */
+	struct leat_timer timer __attribute__((aligned(LEAT_CACHE_LINE)));
 	uint64_t period; /* cycles; 0: each turn */
 	leat_poller_quiesce_fn quiesce;
 	leat_poller_ready_fn ready;
@@ -86,9 +87,9 @@ struct leat_poller {
 	uint64_t drain_until;	/* end of the drain, cycles; 0: no stop has asked drain yet */
 	int error;
 	bool used;	/* the slot is taken */
-	bool in_active; /* it is in reactor.active */
-	bool told_wait; /* the log says already that it can't wake the reactor */
-	bool local;	/* the reactor may block without being woken by it */
+	bool in_active; /* the poller is in leat_reactor.active */
+	bool told_wait; /* it was logged that this poller can't wake the reactor */
+	bool local;	/* leat_poller_local_set(): it does not keep the reactor from blocking */
 	char name[LEAT_REACTOR_NAME_MAX];
 } __attribute__((aligned(LEAT_CACHE_LINE)));
 
@@ -101,14 +102,14 @@ struct leat_reactor {
 	uint64_t due;	/* time of the next housekeeping */
 	uint64_t turns; /* turns done */
 	uint32_t hk_mask;
-	uint32_t done; /* 1: the reactor stops after this turn, with result */
+	uint32_t done; /* 1: the run ends after this turn and returns `result` */
 	struct leat_poller *running;
 	uint64_t idle_cycles;
 
 	/* line 1: busy turns and housekeeping */
 	uint64_t busy_cycles;
 	uint64_t turn_max;
-	uint64_t stamp; /* time up to which housekeeping is accounted for */
+	uint64_t stamp; /* begin of the present lap of housekeeping, see reactor_lap() */
 	/* Function of the running timer; NULL: none, or the timer accounts for its own cycles. */
 	leat_timer_fn timer_fn;
 	uint64_t hk_cycles;
@@ -128,7 +129,7 @@ struct leat_reactor {
 	uint32_t sleep_max_us;
 	uint32_t crowded;    /* this process has more loops than CPUs; the registry sets it */
 	uint32_t preempted;  /* the kernel keeps taking the CPU away */
-	uint32_t auto_quiet; /* windows in a row without preemption */
+	uint32_t auto_quiet; /* AUTO_WINDOW_US windows in a row with one preemption at most */
 	/* end of line 2 */
 	uint64_t auto_at; /* time of the next check of preemptions */
 	uint64_t auto_count;
@@ -138,8 +139,8 @@ struct leat_reactor {
 	bool preempted_reported;
 
 	/* blocking */
-	bool block_ok;	  /* everything that is polled can wake the reactor */
-	bool block_stale; /* block_ok must be determined anew */
+	bool block_ok;	  /* everything that the reactor polls can wake it */
+	bool block_stale; /* block_ok must be computed anew */
 	int block_epfd;	  /* -1: not opened */
 	uint64_t blocks;
 	uint64_t wake_events;
@@ -157,22 +158,22 @@ struct leat_reactor {
 	uint32_t stop_seen;
 	uint64_t stop_deadline; /* cycles */
 	int result;
-	char why[128]; /* text of a result < 0 */
+	char why[128]; /* error message, if result < 0 */
 
 	/* settings and measurements */
 	struct reactor_tune_settings set __attribute__((aligned(LEAT_CACHE_LINE)));
 	struct leat_tune_object *tune __attribute__((aligned(LEAT_CACHE_LINE)));
 	struct {
-		uint64_t turns;
-		uint64_t since; /* cycles; 0: the reactor was asleep, or did not run */
+		uint64_t turns; /* number of turns that the control thread saw last */
+		uint64_t since; /* when it first saw that, cycles; 0: not in a turn then */
 		uint64_t busy;	/* cycles reported so far */
-	} stall;		/* set when the control thread first saw this number of turns */
-	bool long_turns;	/* long turns are no fault; any thread */
-	uint32_t idle_changed;	/* leat_reactor_idle_set() was called; any thread */
+	} stall;
+	bool long_turns;       /* long turns are no fault; any thread */
+	uint32_t idle_changed; /* leat_reactor_idle_set() was called; any thread */
 
 	uint32_t dirty; /* pollers were removed, paused or failed */
 	bool again;	/* one more turn before the reactor idles */
-	bool has_ready; /* some poller has a function ready */
+	bool has_ready; /* some poller has a leat_poller_ready_fn */
 	uint32_t events_interval_us;
 	unsigned int id;
 	unsigned int lcore;    /* lcore that runs or last ran it, or LCORE_ID_ANY */
@@ -249,8 +250,8 @@ int reactor_owned(const struct leat_reactor *r, const char *what);
 bool reactor_runs_here(const struct leat_reactor *r);
 struct leat_reactor *reactor_self_set(struct leat_reactor *r);
 /*
- * Replace the room for messages and pollers while there are none. @return 0; -ENOMEM: nothing
- * changed
+ * Replace the ring of messages and the slots of pollers, while all are unused. @return 0; -ENOMEM:
+ * nothing changed
  */
 int reactor_resize(struct leat_reactor *r, uint32_t messages, uint16_t max_pollers);
 
@@ -344,11 +345,11 @@ struct leat_reactor *reactor_registry_get(unsigned int id);
 void reactor_telemetry_init(void);
 
 /* tune.c */
-/* Derive from the settings what a turn needs. */
+/* Compute from the settings the fields that a turn reads. */
 void reactor_tune_derive(struct leat_reactor *r, const struct reactor_tune_settings *set);
 /* Make the reactor visible to tune. @return 0, or negative with leat_err() */
 int reactor_tune_add(struct leat_reactor *r);
-/* Copy the idle policy that another thread has requested to the settings. Owner thread. */
+/* Copy the idle policy that another thread has requested into the settings. Owner thread. */
 void reactor_tune_idle_show(struct leat_reactor *r);
 
 #endif /* REACTOR_PVT_H */

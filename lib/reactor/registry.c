@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* All reactors of the process; whether there are CPUs enough for the running ones. */
+/* The list of all reactors of the process, and a check for more running reactors than CPUs. */
 
 #include <errno.h>
 #include <pthread.h>
@@ -64,9 +64,10 @@ reactor_registry_add(struct leat_reactor *r)
 }
 
 /*
- * Decide for each running reactor whether it is crowded: more reactors may run on its CPUs than it
- * has CPUs. (That is exact for pinned lcores, with one CPU each, and for loops that float over the
- * same CPUs; for partly overlapping sets it errs to the safe side.)
+ * Decide for each running reactor whether it is crowded: the CPUs on which it may run are fewer
+ * than the reactors that may run on any of them. (This is exact for pinned lcores, with one CPU
+ * each, and for loops that float over the same CPUs. With partly overlapping sets of CPUs, it can
+ * call a reactor crowded that is not, which is the safe error.)
  */
 static void
 count_cpus(void)

@@ -17,9 +17,9 @@
  * the tail, so it gets one or finds the ring closed, never both; and the tail of a closed ring
  * says how many messages there will be once the last sender has published its own.
  *
- * Why not rte_ring: there a sender spins until the senders before it are done. Senders are any
- * threads, and one of them may have lost its CPU in between, perhaps to the sender that spins. Here
- * a sender that is preempted delays the messages behind its own, and no other sender spins.
+ * Why not rte_ring: there a sender spins until the senders before it have published their messages.
+ * Senders are any threads, and one of them may have lost its CPU before it published, perhaps to
+ * the sender that spins. Here a preempted sender only delays the messages behind its own.
  */
 
 #include <assert.h>

@@ -4,7 +4,7 @@
  * Stopping: any thread or a signal handler raises a flag; the owner's housekeeping sees it.
  *
  *     RUNNING ---- flag ----> STOPPING ---- all quiet, or deadline ----> (run returns) STOPPED
- *                             turns go on, each housekeeping asks
+ *                             turns go on, housekeeping asks pollers
  *
  * Before the owner leaves, it closes the ring of messages and runs the accepted ones, so that each
  * sender's message is run or was refused. When these messages bring work (a task is spawned), the
@@ -74,7 +74,7 @@ leat_reactor_wait(struct leat_reactor *r)
 			break;
 		reactor_sys->wait(&r->state, state, REACTOR_WAIT_FOREVER);
 	}
-	/* The lcore is still returning to EAL, and can't be launched again before. */
+	/* The lcore may still be returning to EAL. It can't be launched again before it has. */
 	lcore = r->launched;
 	while (lcore != LCORE_ID_ANY && lcore != rte_lcore_id() &&
 	       rte_eal_get_lcore_state(lcore) != WAIT)

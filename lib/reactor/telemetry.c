@@ -9,7 +9,7 @@
  *
  * The commands run on telemetry's threads. reactor_lock keeps reactors and pollers from being
  * freed. It is held only to copy: a reactor that adds or removes a poller must not wait while JSON
- * is written. Counters are read with relaxed loads while their owner goes on.
+ * is written. Counters are read with relaxed loads while the owner keeps counting.
  */
 
 #include <errno.h>
@@ -165,7 +165,7 @@ add_pollers(struct rte_tel_data *d, const struct reactor_copy *c)
 	if (pollers == NULL)
 		return -ENOMEM;
 	rte_tel_data_start_dict(pollers);
-	/* A poller for which memory is lacking is left out; nb_pollers shows that. */
+	/* If memory runs out, the other pollers are left out; nb_pollers counts them, too. */
 	for (i = 0; i < c->nb_copied && ret == 0; i++)
 		ret = add_poller(pollers, &c->poller[i]);
 	ret = rte_tel_data_add_dict_container(d, "pollers", pollers, 0);

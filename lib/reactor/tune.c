@@ -59,8 +59,8 @@ reactor_tune_idle_show(struct leat_reactor *r)
 }
 
 /*
- * Apply the idle settings that changed. The other ones keep what threads have requested since by
- * leat_reactor_idle_set(), which may differ from *want.
+ * Apply the idle settings that changed. The others keep the values that threads have meanwhile
+ * requested by leat_reactor_idle_set(), which may differ from *want.
  */
 static int
 apply_idle(struct leat_reactor *r, struct reactor_tune_settings *want, uint64_t changed)
@@ -165,7 +165,10 @@ leat_reactor_long_turns_set(struct leat_reactor *r, bool on)
 	RLX_STORE(r->long_turns, on);
 }
 
-/* Return busy cycles with the present turn. Never decreases, even if a long turn turns out idle. */
+/*
+ * Return the busy cycles, with those of the present turn. The result never decreases, even if a
+ * long turn is later counted as idle.
+ */
 static uint64_t
 busy_cycles(struct leat_reactor *r, uint64_t ended, uint64_t stalled)
 {
