@@ -14,9 +14,9 @@
 #include "leat_log.h"
 #include "leat_time.h"
 
-/* Shortest time that an accepted connector gets, even if its timeout has passed. */
+/* Least time that a connector has from ACCEPT on, even if its timeout passes earlier. */
 #define PROVE_US 1000000
-/* How long a closing connection waits to send its last message and for the other side's end. */
+/* How long a closing connection may take to send its last message and see the other side close. */
 #define CLOSING_US 1000000
 /* Reads of a closing connection per event; the data is discarded. */
 #define CLOSING_READS 4
@@ -42,7 +42,7 @@ conn_flush(struct exchange_conn *c)
 		}
 	}
 	if (c->tx_off == c->tx_len && c->state == CONN_CLOSING)
-		/* A failure means that the connection has ended, which is the aim here. */
+		/* If this fails the connection has ended already. */
 		(void)shutdown(c->fd, SHUT_WR);
 	if (exchange_epoll_set(c, mask) != 0 && c->state != CONN_CLOSING)
 		LEAT_LOG(ERR, exchange, "%s: epoll_ctl failed for %s: %s", c->x->name, c->addr,
@@ -75,7 +75,7 @@ exchange_conn_bye(struct exchange_conn *c, enum exchange_type type, enum exchang
 		exchange_slot_put(c);
 		return;
 	}
-	/* The owner's id is dead from here on. */
+	/* The id that the owner knows is dead from here on. */
 	exchange_id_count(c, false);
 	if (c->events != 0) {
 		TAILQ_REMOVE(&c->x->events, c, ev_link);
@@ -87,7 +87,7 @@ exchange_conn_bye(struct exchange_conn *c, enum exchange_type type, enum exchang
 	c->state = CONN_CLOSING;
 	exchange_list_move(c, &c->x->closing);
 	exchange_timer_set(c, c->x->now + leat_us_to_cycles(CLOSING_US));
-	/* If this fails the connection has ended, which closes it, too. */
+	/* A failure is ignored: the connection has ended then, and that closes it. */
 	(void)exchange_conn_send(c, msg, len);
 }
 
@@ -238,7 +238,7 @@ conn_prove(struct exchange_conn *c)
 	uint64_t now = c->x->now;
 
 	c->state = CONN_PROVING;
-	/* A side that was polled late itself still gets time from now on. */
+	/* The time counts from now: this side may have been polled late. */
 	exchange_timer_set(c, c->connector ? RTE_MAX(c->deadline, now + leat_us_to_cycles(PROVE_US))
 					   : leat_time_add(now, c->x->handshake_cycles));
 	if (c->x->prove)
@@ -322,9 +322,7 @@ conn_broken(struct exchange_conn *c, int err)
 			exchange_end(c, -ECONNRESET, "%s is gone: its program ended without a BYE",
 				     c->addr);
 		else
-			/*
-			 * After the user time-out err is the last error that the network reported.
-			 */
+			/* After TCP_USER_TIMEOUT, err is the last error of the network. */
 			exchange_end(c, -ETIMEDOUT,
 				     "%s is gone: no sign of its host within %u.%u s (%s)", c->addr,
 				     c->x->dead_after_ms / 1000, c->x->dead_after_ms / 100 % 10,
@@ -401,7 +399,7 @@ conn_read(struct exchange_conn *c)
 			conn_unexpected(c, why);
 		else
 			conn_message(c, &msg);
-		/* The connection has ended, or a connector tries again. */
+		/* Stop: the connection has ended, or a connector begins another attempt. */
 		if (len < 0 || c->gen != gen || c->fd < 0 || c->state < CONN_HELLO_SENT ||
 		    c->state == CONN_CLOSING || c->state == CONN_PARTING)
 			return n;
@@ -411,7 +409,7 @@ conn_read(struct exchange_conn *c)
 	return n;
 }
 
-/* Read what was sent before the process ended: no more than the socket holds now. */
+/* Read what the process sent before it ended: no more than the socket holds now. */
 void
 exchange_conn_process_ended(struct exchange_conn *c)
 {

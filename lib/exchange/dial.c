@@ -88,7 +88,7 @@ dial_next(struct exchange_conn *c)
 void
 exchange_dial_failed(struct exchange_conn *c, int err)
 {
-	/* A refusal says more than other causes, and BUSY more than that. */
+	/* Keep the cause that says most: BUSY, else a refusal, else any other. */
 	if (c->cause == 0 || err == EBUSY ||
 	    (c->cause != -EBUSY && (c->cause != -ECONNREFUSED || err == ECONNREFUSED)))
 		c->cause = -err;

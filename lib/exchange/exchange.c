@@ -16,7 +16,7 @@
 #include "leat_time.h"
 
 #define TIMEOUT_US 5000000
-/* Bounds of the work per poll. */
+/* Most socket events and most timers that one poll handles. */
 #define POLL_EVENTS 64
 #define POLL_TIMERS 256
 
@@ -123,7 +123,7 @@ leat_exchange_create(const struct leat_exchange_conf *conf)
 		x->conns[i].fd = -1;
 		x->conns[i].process_fd = -1;
 		x->conns[i].index = (uint16_t)i;
-		/* Start near the wrap, so that each program passes it early. */
+		/* Start near the wrap, so that each program passes it early, see leat_cursor.h. */
 		x->conns[i].gen = EXCHANGE_GEN_MAX - 1;
 		exchange_list_move(&x->conns[i], &x->free);
 	}
@@ -250,7 +250,7 @@ leat_exchange_accept(struct leat_exchange *x, int conn, const struct leat_exchan
 	x->now = leat_now();
 	ret = exchange_conn_send(c, msg, exchange_wire_hello(msg, EXCHANGE_ACCEPT, x->kind, data));
 	if (ret != 0 && c->tx_fds.nb > 0 && ret != EPIPE && ret != ECONNRESET) {
-		/* Nothing of the ACCEPT was sent. */
+		/* Nothing of the ACCEPT was sent: the request stays open. */
 		c->tx_len = 0;
 		exchange_fds_close(&c->tx_fds);
 		return leat_err(ret, "%s: accept: descriptors can't be sent: %s", x->name,

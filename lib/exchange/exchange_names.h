@@ -10,9 +10,9 @@
  *     "127.0.0.1:7000"   DIR/port-7000
  *
  * A name is created, taken over and removed under the lock of the directory (flock), so that no
- * process removes the name of a listener that has just created it. A datagram socket that is
- * connected to the name tells whether a listener is behind it: ECONNREFUSED means that no socket is
- * bound to it. A listener does not notice this, since it is a socket of another type.
+ * process removes the name of a listener that has just created it. Connecting a datagram socket to
+ * a name tells whether a listener still has it: ECONNREFUSED means that no socket is bound to the
+ * name. A listener does not notice this test, since its socket is of another type.
  */
 
 #include "exchange_pvt.h"
@@ -29,11 +29,11 @@ struct exchange_unix_addr {
 /* Parse an address. @return 0, or a negative errno with leat_err_msg(). */
 int exchange_unix_parse(const struct leat_exchange *x, const char *addr, bool passive,
 			struct exchange_unix_addr *un);
-/* Is the address's host this machine? @return 0, or -EHOSTUNREACH with leat_err_msg(). */
+/* Check that an address's host is this machine. @return 0, or -EHOSTUNREACH with leat_err_msg(). */
 int exchange_unix_here(const struct leat_exchange *x, const struct exchange_unix_addr *un);
 /* Format the name of a port. */
 void exchange_unix_port(char name[EXCHANGE_NAME_MAX], unsigned int port);
-/* Get the name's socket address. Its length, or -ENAMETOOLONG with leat_err_msg(). */
+/* Get the name's socket address. @return its length, or -ENAMETOOLONG with leat_err_msg(). */
 int exchange_unix_sockaddr(const struct leat_exchange *x, const char *name,
 			   struct sockaddr_un *sun);
 
@@ -45,7 +45,7 @@ exchange_names_abstract(const struct exchange_names *names)
 
 /* ---- host_here.c ----------------------------------------------------------------------------- */
 
-/* Is the host, given by name or number, this machine? Never blocks. */
+/* Check whether a host, given by name or number, is this machine. Never blocks. */
 bool exchange_host_here(const char *host);
 
 /* ---- unix_dir.c ------------------------------------------------------------------------------ */
@@ -61,7 +61,7 @@ int exchange_names_listen(struct leat_exchange *x, int fd, struct exchange_unix_
 			  const char *addr);
 /* Remove the listener's name. */
 void exchange_names_unlisten(struct leat_exchange *x);
-/* Remove names of killed listeners: a part of the directory now, the next part after a pause. */
+/* Remove names of killed listeners (sweep): a part of the directory now, the next after a pause. */
 void exchange_names_sweep(struct leat_exchange *x);
 /* Start a sweep soon: a process died and may have left its name. */
 void exchange_names_peer_died(struct leat_exchange *x);

@@ -6,7 +6,8 @@
  * The address exchange's insides. exchange.c: the instance (polling, events); slot.c: its slots;
  * listen.c: its listener; source.c: how many slots a source gets; conn.c: states of a connection;
  * dial.c: a connector's attempts; wire.c: messages; addr.c: "host:port" and look-up of names.
- * Differences between TCP and UNIX sockets are behind struct exchange_transport: tcp.c, unix.c.
+ * Differences between TCP and UNIX sockets are behind struct exchange_transport: tcp.c, unix.c. The
+ * owner is the code that created the instance: a driver. It knows a connection by its id.
  *
  *     connector                                acceptor
  *
@@ -19,8 +20,8 @@
  *                                      v                                      v
  *                                  PROOF_SENT ----------> UP <---------- PROOF_SENT
  *
- *     DEAD     the socket is closed, the last event is still to be fetched
- *     CLOSING  the owner's id is dead; the last message is being sent
+ *     DEAD     the socket is closed; the owner has not fetched the last event yet
+ *     CLOSING  the id that the owner knew is dead; the last message is being sent
  */
 
 #include <stdarg.h>
@@ -48,12 +49,12 @@ enum exchange_conn_state {
 	CONN_PROVING,	 /* the owner is proving the other side's address */
 	CONN_PROOF_SENT, /* PROOF sent; waits for the other side's PROOF or READY */
 	CONN_UP,
-	CONN_PARTING, /* the other side said BYE; the owner lingers */
+	CONN_PARTING, /* the other side said BYE; the owner has not closed yet, see linger */
 	CONN_DEAD,
 	CONN_CLOSING,
 };
 
-/* Events to be fetched, in this order. */
+/* Events that the owner has not fetched yet; it gets them in this order. */
 #define CONN_EV_REQUEST 1u
 #define CONN_EV_PROVE 2u
 #define CONN_EV_CONNECTED 4u
@@ -72,7 +73,7 @@ TAILQ_HEAD(exchange_list, exchange_conn);
 struct exchange_source {
 	LIST_ENTRY(exchange_source) link; /* entry in source_bucket or free_sources */
 	uint8_t key[EXCHANGE_SOURCE_KEY];
-	uint16_t refs;	  /* its slots */
+	uint16_t refs;	  /* number of its slots */
 	uint16_t pending; /* of these, slots without HELLO */
 	uint16_t half;	  /* of these, slots between HELLO and READY */
 	uint16_t conns;	  /* of these, slots with an id */
@@ -90,18 +91,18 @@ struct exchange_conn {
 	TAILQ_ENTRY(exchange_conn) link;    /* entry in list */
 	TAILQ_ENTRY(exchange_conn) ev_link; /* entry in leat_exchange.events while events != 0 */
 	struct exchange_list *list;	    /* free, pending, half, closing, resolving or NULL */
-	struct exchange_source *source;	    /* acceptor, else NULL */
+	struct exchange_source *source;	    /* acceptor: where the connector is; else NULL */
 	uint64_t accepted_at; /* acceptor: value of leat_exchange.awake when ACCEPT was sent */
 	struct leat_wheel_node timer;
 	uint64_t deadline; /* connector: end of all attempts, cycles */
-	uint64_t began;	   /* connector: start of the attempts, cycles; for messages */
+	uint64_t began;	   /* connector: start of the attempts, cycles; for error texts */
 	void *user;
 	int fd;		/* -1: none */
 	int process_fd; /* pidfd of the peer's process, readable when that has ended; -1: none */
 	uint16_t index; /* index in leat_exchange.conns */
 	uint16_t gen;	/* generation of the id, 1..32767; changes whenever an id dies */
 	uint8_t state;	/* enum exchange_conn_state */
-	uint8_t events; /* CONN_EV_* to be fetched */
+	uint8_t events; /* CONN_EV_* that the owner has not fetched yet */
 	bool connector;
 	bool event_fetched; /* its first event was fetched */
 	bool was_up;	    /* CONNECTED was fetched */
@@ -118,9 +119,9 @@ struct exchange_conn {
 	uint16_t rx_len;
 	uint16_t tx_off, tx_len;
 	uint16_t hello_len; /* connector: length of the HELLO at the start of tx; else 0 */
-	/* Sent with HELLO in each attempt, or with ACCEPT. */
+	/* Descriptors to send with HELLO, in each attempt, or with ACCEPT. */
 	struct exchange_fds tx_fds;
-	struct exchange_fds rx_fds; /* descriptors for the event */
+	struct exchange_fds rx_fds; /* received descriptors, for the event */
 	char kind[LEAT_EXCHANGE_KIND_MAX];
 	char addr[LEAT_EXCHANGE_ADDR_MAX];
 	char text[LEAT_EXCHANGE_TEXT_MAX];
@@ -146,19 +147,20 @@ struct exchange_transport {
 	 */
 	bool (*connected)(struct exchange_conn *c);
 	/*
-	 * Set c->addr and c->source of an accepted socket. false: this side refuses it, c->text
-	 * says why.
+	 * Set c->addr and c->source of an accepted socket. @return false: this side refuses it;
+	 * c->text says why.
 	 */
 	bool (*accepted)(struct exchange_conn *c, const struct sockaddr *sa, socklen_t len);
 	/* Watch the other side's process, if possible. */
 	void (*watch)(struct exchange_conn *c);
 	void (*up)(struct exchange_conn *c);
 	/*
-	 * Send from c->tx and receive into c->rx, as send(2) and recv(2). *why set: invalid data.
+	 * Send from c->tx and receive into c->rx, as send(2) and recv(2) do. If the received data
+	 * are invalid, recv sets *why to the reason.
 	 */
 	ssize_t (*send)(struct exchange_conn *c);
 	ssize_t (*recv)(struct exchange_conn *c, const char **why);
-	/* Open a listening socket. It, or a negative errno with leat_err_msg(). */
+	/* Open a listening socket. @return the socket, or a negative errno with leat_err_msg(). */
 	int (*listen)(struct leat_exchange *x, const char *addr);
 	int (*listen_addr)(const struct leat_exchange *x, char *addr, size_t len);
 	/* Clean up before the listening socket is closed. */
@@ -172,7 +174,7 @@ extern const struct exchange_transport exchange_unix;
 
 /* Names of UNIX sockets: the directory, its sweep, and the listener's name. */
 struct exchange_names {
-	char dir[EXCHANGE_DIR_MAX]; /* "@PREFIX": abstract names */
+	char dir[EXCHANGE_DIR_MAX]; /* path, or "@PREFIX" for abstract names */
 	bool any_user;
 	bool sweep_due;	    /* sweep_timer runs */
 	unsigned int swept; /* directory entries that the current sweep has passed */
@@ -200,7 +202,7 @@ struct leat_exchange {
 	uint32_t dead_after_ms;
 	uint64_t now;	 /* time of the current or the last poll or call, cycles */
 	uint64_t polled; /* time of the last leat_exchange_poll(), cycles */
-	uint64_t awake;	 /* cycles in which it was polled; a pause counts little: see source.c */
+	uint64_t awake;	 /* sum of the times between polls, each at most AWAKE_US; cycles */
 	uint64_t warned; /* time at which a lack of descriptors was last logged; 0: never */
 	struct leat_wheel_node listen_timer;
 	struct exchange_list free;
@@ -216,13 +218,13 @@ struct leat_exchange {
 	uint64_t random;      /* state of xorshift64, for pauses and buckets */
 	uint16_t source_half; /* as in leat_exchange_conf */
 	uint16_t source_max;
-	uint16_t waiter_conns; /* connections that the waiter had then */
+	uint16_t waiter_conns; /* connections that the waiter had when it was told BUSY */
 	/* The waiter: of the sources that were told BUSY, the one with the fewest connections. */
 	uint8_t waiter[EXCHANGE_SOURCE_KEY];
 	uint64_t waiter_until; /* cycles; 0: no waiter */
 	uint64_t ripe; /* age at which a connection may be ended, cycles of awake; see source.c */
 	uint64_t evict_next;		 /* earliest next eviction, cycles of awake */
-	struct exchange_source *sources; /* nb_slots */
+	struct exchange_source *sources; /* table of nb_slots */
 	struct exchange_source_list free_sources;
 	struct exchange_source_list source_bucket[256];
 	struct exchange_conn *conns; /* nb_slots */
@@ -284,19 +286,19 @@ struct exchange_conn *exchange_source_pending_victim(struct leat_exchange *x);
  * becomes free when the owner has fetched the event.
  */
 void exchange_source_make_room(struct leat_exchange *x, const struct exchange_source *of);
-/* Count the time since the last poll. */
+/* Add the time since the last poll to x->awake. */
 void exchange_source_clock(struct leat_exchange *x, uint64_t now);
-/* Adapt the time limit to the time that c took to come up. */
+/* Adapt x->ripe to the time that c took to come up. */
 void exchange_source_up(const struct exchange_conn *c);
-/* May a HELLO of this source become a request? @return NULL: yes; else why not now. */
+/* Check whether a HELLO of this source may become a request. @return NULL: yes; else why not. */
 const char *exchange_source_admit(struct leat_exchange *x, const struct exchange_source *s);
-/* Note that a connector of this source was told BUSY, or that one became a request. */
+/* set: a connector of this source was told BUSY; clear: a connector of it became a request. */
 void exchange_source_set_waiter(struct leat_exchange *x, const struct exchange_source *s);
 void exchange_source_clear_waiter(struct leat_exchange *x, const struct exchange_source *s);
 
 /* ---- conn.c ---------------------------------------------------------------------------------- */
 
-/* Take over an accepted socket; owns fd from here on. */
+/* Take over an accepted socket, fd included. */
 void exchange_conn_accepted(struct leat_exchange *x, int fd, const struct sockaddr *sa,
 			    socklen_t len);
 /* Connector: send HELLO over the connected socket. */
@@ -313,7 +315,7 @@ void exchange_conn_proven(struct exchange_conn *c);
 int exchange_conn_send(struct exchange_conn *c, const uint8_t *msg, size_t len);
 /* Send REJECT, with reason BUSY. */
 void exchange_conn_busy(struct exchange_conn *c, const char *why);
-/* Send REJECT or BYE as the last message. The owner's id is dead. */
+/* Send REJECT or BYE as the last message. The id that the owner knew is dead from then on. */
 void exchange_conn_bye(struct exchange_conn *c, enum exchange_type type,
 		       enum exchange_reason reason, const char *why);
 
@@ -323,7 +325,7 @@ void exchange_dial(struct exchange_conn *c);
 /* Begin a new round after a pause. */
 void exchange_dial_again(struct exchange_conn *c);
 void exchange_dial_backoff(struct exchange_conn *c);
-/* Begin to connect a new socket, until expiry. @return 0, or a positive errno. */
+/* Begin to connect a new socket. The attempt ends at expiry, cycles. @return 0, or an errno > 0. */
 int exchange_dial_open(struct exchange_conn *c, int protocol, const struct sockaddr *sa,
 		       socklen_t len, uint64_t expiry);
 void exchange_dial_connected(struct exchange_conn *c);
@@ -336,7 +338,7 @@ void exchange_dial_give_up(struct exchange_conn *c);
 
 void exchange_tcp_dial(struct exchange_conn *c);
 bool exchange_tcp_dial_next(struct exchange_conn *c);
-/* Go on if the lookup of a connector in RESOLVING has ended. */
+/* For a connector in RESOLVING: connect if its lookup has ended. */
 void exchange_tcp_resolve(struct exchange_conn *c);
 
 /* Error text: descriptors that come later than with the first byte of HELLO or ACCEPT. */

@@ -56,7 +56,7 @@ enum exchange_type {
 enum exchange_reason {
 	EXCHANGE_REASON_NONE = 0,      /* BYE: closed in order */
 	EXCHANGE_REASON_REJECTED = 1,  /* the program rejected the request */
-	EXCHANGE_REASON_VERSION = 2,   /* the version in the body is the one spoken here */
+	EXCHANGE_REASON_VERSION = 2,   /* the sender speaks only the version in the body */
 	EXCHANGE_REASON_MALFORMED = 3, /* the HELLO was malformed */
 	EXCHANGE_REASON_BUSY = 4,      /* too many connections */
 	EXCHANGE_REASON_USER = 5,      /* the connector's process belongs to another user */

@@ -70,7 +70,7 @@ exchange_fds_send(struct exchange_conn *c)
 		memcpy(CMSG_DATA(cmsg), c->tx_fds.fd, len);
 	}
 	n = sendmsg(c->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
-	/* A connector keeps them: it may have to send its HELLO again. */
+	/* A connector keeps its descriptors: it may have to send its HELLO again. */
 	if (n > 0 && !c->connector)
 		exchange_fds_close(&c->tx_fds);
 	return n;
@@ -124,7 +124,7 @@ exchange_fds_recv(struct exchange_conn *c, const char **why)
 	} else if (fds.nb >= c->x->max_fds) {
 		*why = "too many descriptors";
 	} else {
-		/* Control had room for them, but this process's limit of open files is reached. */
+		/* `control` had room for them: this process's limit of open files is reached. */
 		errno = EMFILE;
 		n = -1;
 	}

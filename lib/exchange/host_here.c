@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Is a host this machine? Without asking a name service. */
+/* Check whether a host is this machine, without asking a name service. */
 
 #include <ifaddrs.h>
 #include <limits.h>

@@ -45,12 +45,13 @@
  * it is checked: a malformed, slow or half-open client takes one of a bounded number of slots for a
  * bounded time and disturbs no other connection.
  *
- * An instance belongs to one thread. No call blocks (leat_exchange_listen() with a host name is the
- * one exception, see there), and memory is bounded by the configuration. An instance uses one epoll
- * descriptor, one for the listener, and one per connection; all are close-on-exec. Over UNIX
- * sockets it has a second one per connection, for the other side's process, and duplicates of the
- * descriptors to be sent until they are sent and the connection is up; received descriptors belong
- * to the instance until their event is fetched.
+ * An instance belongs to one thread and to the code that created it, its owner. No call blocks,
+ * except leat_exchange_listen() and, over UNIX sockets, leat_exchange_destroy(): see there. Memory
+ * is bounded by the configuration. An instance uses one epoll descriptor, one for the listener, and
+ * one per connection; all are close-on-exec. Over UNIX sockets it has a second one per connection,
+ * for the other side's process, and duplicates of the descriptors to be sent until they are sent
+ * and the connection is up; received descriptors belong to the instance until their event is
+ * fetched.
  */
 
 #include <stdbool.h>
@@ -92,9 +93,9 @@ struct leat_exchange_conf {
 	uint16_t max_pending; /**< accepted connections without HELLO, 1..8192; 0: 64 */
 	/**
 	 * Most connections of one source between HELLO and READY, 1..32768; 0: a quarter of
-	 * max_conns, at least 8. A source is an IPv4 address or a /64 of IPv6, over UNIX sockets a
-	 * process (all processes of one user whose ids are unknown here). Further connectors are
-	 * told BUSY and try again by themselves.
+	 * max_conns, at least 8. A source is an IPv4 address or a /64 of IPv6; over UNIX sockets it
+	 * is a process (processes whose pid is unknown here are one source per user). Further
+	 * connectors are told BUSY; the library at their side tries again.
 	 */
 	uint16_t source_half;
 	uint16_t source_max; /**< most connections of one source, 1..32768; 0: max_conns */
@@ -131,9 +132,10 @@ struct leat_exchange_conf {
 
 /** Data that one side sends to the other. The calls copy it and do not change it. */
 struct leat_exchange_data {
-	const void *blob;   /**< raw fabric address */
-	const void *priv;   /**< the application's private data */
-	const void *proof;  /**< what the peer needs to prove the address, and to be proven */
+	const void *blob; /**< raw fabric address */
+	const void *priv; /**< the application's private data */
+	/** what the peer needs to prove this side's address, and to have its own proven */
+	const void *proof;
 	uint16_t blob_len;  /**< bytes of blob, 0..LEAT_EXCHANGE_BLOB_MAX */
 	uint16_t priv_len;  /**< bytes of priv, 0..LEAT_EXCHANGE_PRIV_MAX */
 	uint16_t proof_len; /**< bytes of proof, 0..LEAT_EXCHANGE_PROOF_MAX */
@@ -192,8 +194,12 @@ struct leat_exchange_event {
 	uint8_t blob[LEAT_EXCHANGE_BLOB_MAX];	/**< the other side's address, blob_len bytes */
 	uint8_t priv[LEAT_EXCHANGE_PRIV_MAX];	/**< its private data, priv_len bytes */
 	uint8_t proof[LEAT_EXCHANGE_PROOF_MAX]; /**< its proof, proof_len bytes */
-	char kind[LEAT_EXCHANGE_KIND_MAX];	/**< in the same events; terminated, printable */
-	/** peer: TCP address, or process and user; of a connector: the argument of connect */
+	/** kind of its address, in the same events; terminated, printable */
+	char kind[LEAT_EXCHANGE_KIND_MAX];
+	/**
+	 * the other side: of an acceptor, its TCP address, or its process and user; of a connector,
+	 * the argument of connect
+	 */
 	char addr[LEAT_EXCHANGE_ADDR_MAX];
 	char text[LEAT_EXCHANGE_TEXT_MAX]; /**< FAILED, DOWN: peer, operation, cause, hint */
 };
@@ -201,14 +207,15 @@ struct leat_exchange_event {
 /** Counters of an instance. */
 struct leat_exchange_stats {
 	uint64_t accepted;  /**< connections accepted */
-	uint64_t connected; /**< handshakes completed, both directions */
-	uint64_t dropped;   /**< dropped without HELLO, since max_pending newer ones came */
+	uint64_t connected; /**< handshakes completed, of connectors and acceptors */
+	uint64_t dropped;   /**< connections without HELLO that were dropped for newer ones */
 	uint64_t busy;	    /**< connectors told BUSY */
-	uint64_t evicted;   /**< ended before READY, since other connectors waited */
-	uint64_t malformed; /**< ended because of an invalid message */
-	uint64_t timeouts;  /**< ended because the peer was too slow */
-	uint64_t no_fd; /**< no descriptor or memory for a connection, or for sent descriptors */
-	uint64_t other_user; /**< turned away as processes of another user */
+	uint64_t evicted;   /**< connections ended before READY because other connectors waited */
+	uint64_t malformed; /**< connections ended because of an invalid message */
+	uint64_t timeouts;  /**< connections ended because the peer was too slow */
+	/** times that descriptors or memory lacked, for a connection or for sent descriptors */
+	uint64_t no_fd;
+	uint64_t other_user; /**< connectors turned away as processes of another user */
 	uint32_t pending;    /**< connections without HELLO now */
 	uint32_t conns;	     /**< ids alive now */
 };
@@ -316,9 +323,9 @@ LEAT_API int leat_exchange_close(struct leat_exchange *x, int conn, const char *
 LEAT_API int leat_exchange_note(struct leat_exchange *x, int conn);
 
 /**
- * After leat_exchange_close(): does the other side still have something to finish? It ends its half
- * of the connection when it has finished (at once, unless its leat_exchange_conf.linger is set);
- * this side waits 1 s at most.
+ * Check, after leat_exchange_close(), whether the other side still has something to finish. It ends
+ * its half of the connection when it has finished (at once, unless its leat_exchange_conf.linger is
+ * set); this side waits 1 s at most.
  */
 LEAT_API bool leat_exchange_lingers(const struct leat_exchange *x, int conn);
 

@@ -12,9 +12,9 @@
 #include "leat_log.h"
 #include "leat_time.h"
 
-/* Bound of the work per poll. */
+/* Most connections accepted in one poll. */
 #define POLL_ACCEPTS 64
-/* Pause of accepting while no descriptor is free. Connections wait in the listener's queue. */
+/* Pause of accepting when no descriptor is free. Connections wait in the listener's queue. */
 #define NO_FD_PAUSE_US 100000
 #define WARN_INTERVAL_US 10000000
 
@@ -95,7 +95,7 @@ listener_pause(struct leat_exchange *x, int err)
 	}
 }
 
-/* Drop a connection without HELLO, unless its HELLO has arrived and was only not read yet. */
+/* Drop a connection without HELLO, unless its HELLO has arrived but was not read yet. */
 static void
 pending_evict(struct leat_exchange *x)
 {
@@ -128,7 +128,7 @@ exchange_listener_event(struct leat_exchange *x)
 				listener_pause(x, errno);
 				return;
 			}
-			/* The error is that of a connection that has ended already. */
+			/* The error is about a connection that ended before it was accepted. */
 			continue;
 		}
 		x->stats.accepted++;

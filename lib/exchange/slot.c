@@ -93,7 +93,7 @@ exchange_process_close(struct exchange_conn *c)
 	c->process_fd = -1;
 }
 
-/* Remove fds from epoll by hand, too: a forked child may keep the file open. */
+/* Remove descriptors from epoll before closing them: a forked child may keep the file open. */
 void
 exchange_fd_close(struct exchange_conn *c)
 {
@@ -128,7 +128,7 @@ void
 exchange_slot_put(struct exchange_conn *c)
 {
 	conn_release(c);
-	/* Not in conn_release(): until here an event may still deliver these. */
+	/* Not in conn_release(): until the slot is freed, an event may deliver these. */
 	exchange_fds_close(&c->rx_fds);
 	exchange_id_count(c, false);
 	if (c->events != 0)
@@ -213,7 +213,7 @@ exchange_part(struct exchange_conn *c, const char *fmt, ...)
 	va_start(ap, fmt);
 	end_text(c, fmt, ap);
 	va_end(ap);
-	/* The other side sends nothing more. */
+	/* Stop watching the socket: the other side sends nothing more. */
 	if (c->epoll_mask != 0)
 		(void)epoll_ctl(c->x->epfd, EPOLL_CTL_DEL, c->fd, NULL);
 	c->epoll_mask = 0;
@@ -234,6 +234,6 @@ exchange_conn_find(const struct leat_exchange *x, int id)
 	c = &x->conns[index];
 	if (c->gen != (unsigned int)id >> 16 || c->state == CONN_FREE || c->state == CONN_CLOSING)
 		return NULL;
-	/* The owner can't use a connection that no event has shown to it. */
+	/* The owner can't use an accepted connection before it has fetched its first event. */
 	return c->connector || c->event_fetched ? c : NULL;
 }

@@ -6,17 +6,17 @@
  *     before HELLO      max_pending slots. When all are taken, the oldest connection of the source
  *                       with the most of them is dropped.
  *     HELLO to READY    at most source_half of one source. A connection that was accepted and is
- *                       not proven is ended for a new one as soon as it is ripe. It stays once this
- *                       side has sent its PROOF: its connector may be up already, and a client that
- *                       withholds READY could send it as well.
+ *                       not proven is ended for a new one as soon as it is ripe. Once this side has
+ *                       sent its PROOF the connection stays: its connector may be up already, and
+ *                       to end it would not stop a hostile client, which can send READY as well.
  *     established       at most source_max of one source. When all slots are taken a new connection
  *                       is told BUSY and tries again; the next free slot is for the source that has
  *                       fewer connections.
  *
- * A connection is ripe after twice the time that the last one took from ACCEPT to READY, within
- * RIPE_US and RIPE_MAX_US, and that limit doubles after each eviction: where all connections are
- * slow, on a machine with more work than processors, they would only evict one another in turn.
- * Only the time in which this side polled counts.
+ * A connection is ripe after twice the time that the last one took from ACCEPT to READY, but not
+ * before RIPE_US nor after RIPE_MAX_US. That limit doubles after each eviction: on a machine with
+ * more work than processors all connections are slow, and would otherwise only evict one another in
+ * turn. Only the time in which this side polled counts.
  *
  * A source is an IPv4 address, also when mapped to IPv6, or a /64 of IPv6, since one host can use
  * all addresses of a /64. Over UNIX sockets it is a process, by its user and pid.
@@ -32,9 +32,9 @@
 /* Least time before an eviction: a connector answers ACCEPT within a round trip or two. */
 #define RIPE_US 500000
 #define RIPE_MAX_US 2000000
-/* Most that a pause between two polls counts as time polled. */
+/* Of the time between two polls, at most this much counts as time polled. */
 #define AWAKE_US 1000
-/* How long a slot is kept for a connector that was told BUSY: it comes again within this time. */
+/* How long a slot is kept for a connector that was told BUSY: it tries again within this time. */
 #define RETURN_US 300000
 /* Number of the oldest connections without HELLO that are compared. */
 #define PENDING_LOOK 64
@@ -46,7 +46,7 @@ bucket_of(struct leat_exchange *x, const uint8_t *key)
 
 	memcpy(&a, key, sizeof(a));
 	memcpy(&b, key + sizeof(a), sizeof(b));
-	/* With a random key, since the remote side chooses its addresses. */
+	/* Hash with a random key: the remote side chooses its addresses. */
 	a = (a ^ b ^ x->random) * UINT64_C(0x9e3779b97f4a7c15);
 	return &x->source_bucket[a >> 56];
 }
@@ -78,7 +78,7 @@ exchange_source_hold(struct exchange_conn *c, const uint8_t key[EXCHANGE_SOURCE_
 			break;
 	}
 	if (s == NULL) {
-		/* There is one: there are as many sources as slots. */
+		/* One is free: there are as many sources as slots. */
 		s = LIST_FIRST(&x->free_sources);
 		LIST_REMOVE(s, link);
 		memset(s, 0, sizeof(*s));
@@ -118,7 +118,10 @@ exchange_source_pending_victim(struct leat_exchange *x)
 	return victim;
 }
 
-/* May the connection be evicted? Its connector can still be told BUSY, and tries again. */
+/*
+ * Check whether the connection may be evicted: in these states its connector can still be told
+ * BUSY, and tries again.
+ */
 static bool
 can_evict(const struct exchange_conn *c)
 {
@@ -189,7 +192,7 @@ exchange_source_make_room(struct leat_exchange *x, const struct exchange_source 
 	}
 	if (victim == NULL)
 		return;
-	/* The victim's PROOF may have arrived, and only was not read yet. */
+	/* The victim's PROOF may have arrived but not been read yet. */
 	state = victim->state;
 	gen = victim->gen;
 	exchange_conn_event(victim, EPOLLIN);
@@ -199,8 +202,8 @@ exchange_source_make_room(struct leat_exchange *x, const struct exchange_source 
 	x->ripe = RTE_MIN(2 * x->ripe, leat_us_to_cycles(RIPE_MAX_US));
 	x->evict_next = x->awake + x->ripe / 4;
 	/*
-	 * Only with a free slot: exchange_slot_get() would else drop a connection for the REJECT,
-	 * perhaps the very one that room is made for.
+	 * Send BUSY only if a slot is free: otherwise exchange_slot_get() would drop a connection
+	 * for the REJECT, perhaps the very one that room is made for.
 	 */
 	if (!TAILQ_EMPTY(&x->free))
 		send_busy(victim);

@@ -39,8 +39,8 @@ tcp_connected(struct exchange_conn *c)
 	socklen_t us_len = sizeof(us), them_len = sizeof(them);
 
 	/*
-	 * Connecting to a free port of this host, TCP may connect a socket with itself, if the
-	 * local port that it was given is the one to connect to.
+	 * TCP can connect a socket to itself: when it connects to a free port of this host and the
+	 * kernel chose the same number for its local port.
 	 */
 	if (getsockname(c->fd, (struct sockaddr *)&us, &us_len) != 0 ||
 	    getpeername(c->fd, (struct sockaddr *)&them, &them_len) != 0) {
@@ -100,7 +100,8 @@ tcp_up(struct exchange_conn *c)
 
 	/*
 	 * After a second of silence this kernel probes the peer's, every second. It gives up at
-	 * the first probe after the user time-out, which is therefore a second shorter.
+	 * the first probe after TCP_USER_TIMEOUT, which is therefore set a second shorter than the
+	 * time wanted.
 	 */
 	tcp_sockopt(c, SOL_SOCKET, SO_KEEPALIVE, 1, "SO_KEEPALIVE");
 	tcp_sockopt(c, IPPROTO_TCP, TCP_KEEPIDLE, 1, "TCP_KEEPIDLE");
@@ -123,7 +124,7 @@ tcp_recv(struct exchange_conn *c, const char **why)
 	return recv(c->fd, c->rx + c->rx_len, sizeof(c->rx) - c->rx_len, MSG_DONTWAIT);
 }
 
-/* Open a listening socket. It, or a negative errno. */
+/* Open a listening socket. @return the socket, or a negative errno. */
 static int
 listener_open(const struct addrinfo *ai)
 {
@@ -178,8 +179,8 @@ tcp_listen(struct leat_exchange *x, const char *addr)
 					x->name, addr, gai_strerror(ret));
 	}
 	/*
-	 * For a host: the first address that works. For all interfaces: an IPv6 socket, which
-	 * serves IPv4, too; an IPv4 socket only if that fails.
+	 * Of a host, use the first address that works. For all interfaces, open an IPv6 socket,
+	 * which serves IPv4, too, and an IPv4 socket only if that fails.
 	 */
 	for (pass = 0; pass < 2 && fd < 0; pass++) {
 		for (ai = list; ai != NULL && fd < 0; ai = ai->ai_next) {

@@ -10,7 +10,7 @@
 #include "exchange_pvt.h"
 #include "leat_time.h"
 
-/* Shortest time for one address, however many there are. */
+/* Least time to try one address of a name, however many addresses there are. */
 #define ADDR_MIN_US 200000
 
 bool
@@ -50,7 +50,7 @@ dial_lookup(struct exchange_conn *c, const char *host, const char *port)
 {
 	c->lookup = leat_lookup_start(host, port);
 	if (c->lookup == NULL) {
-		/* Too many lookups at the moment: try again. */
+		/* Too many lookups are under way: try again after a pause. */
 		exchange_dial_backoff(c);
 		return;
 	}

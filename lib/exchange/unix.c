@@ -14,7 +14,7 @@
 #include "leat_error.h"
 #include "leat_log.h"
 
-/* From Linux 6.5; this number holds for the processors that leat builds for. */
+/* Linux has it from 6.5 on, with this number on the processors that leat builds for. */
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
 #endif
@@ -39,7 +39,7 @@ user_allowed(const struct exchange_conn *c, const struct ucred *cred)
 	return c->x->names.any_user || cred->uid == geteuid();
 }
 
-/* Open a pidfd of the peer's process, readable when it ends. -1: none. */
+/* Open a pidfd of the peer's process, readable when the process ends. @return -1: none */
 static int
 process_open(const struct exchange_conn *c)
 {
@@ -103,7 +103,7 @@ unix_dial(struct exchange_conn *c)
 	int len, err;
 
 	c->retryable = false;
-	/* Can't fail for the address's form: unix_check() has checked it. */
+	/* The address is well-formed: unix_check() has checked it. */
 	len = exchange_unix_parse(c->x, c->addr, false, &un);
 	if (len == 0)
 		len = exchange_unix_sockaddr(c->x, un.name, &sun);
@@ -181,7 +181,7 @@ unix_listen(struct leat_exchange *x, const char *addr)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return leat_err(errno, "%s: listen %s: socket: %s", x->name, addr, strerror(errno));
-	/* bind() creates the name with this mode, less the umask. */
+	/* bind() gives the name the socket's mode, less the umask. */
 	if (fchmod(fd, S_IRUSR | S_IWUSR) != 0)
 		ret = leat_err(errno, "%s: listen %s: chmod: %s", x->name, addr, strerror(errno));
 	else

@@ -86,7 +86,7 @@ exchange_unix_sockaddr(const struct leat_exchange *x, const char *name, struct s
 				"characters; choose a shorter name or directory",
 				x->name, dir, name, sizeof(sun->sun_path) - 1);
 	len += (int)offsetof(struct sockaddr_un, sun_path);
-	/* An abstract name begins with NUL, and its length is given, not terminated. */
+	/* An abstract name begins with NUL; it is not terminated, its length is passed instead. */
 	if (!exchange_names_abstract(&x->names))
 		return len + 1;
 	sun->sun_path[0] = '\0';

@@ -18,7 +18,7 @@
 #include "leat_time.h"
 
 #define BACKLOG 1024
-/* For the directory's lock: its holder needs it for less than a millisecond. */
+/* Tries to lock the directory, and the pause between two. A holder keeps it for less than 1 ms. */
 #define LOCK_TRIES 1000
 #define LOCK_PAUSE_NS 1000000
 #define PORT_FIRST 49152
@@ -79,7 +79,7 @@ dir_open(const char *dir, bool any_user, bool listens)
 	return ret;
 }
 
-/* Length without trailing slashes, behind which open() would follow a symbolic link. */
+/* Get the length of dir without trailing slashes: with one, open() would follow a symbolic link. */
 static size_t
 dir_len(const char *dir)
 {
@@ -203,7 +203,7 @@ sweep_entries(struct leat_exchange *x, int dirfd, int probe)
 		}
 	}
 	(void)closedir(dir);
-	/* Removed entries move up those behind them. */
+	/* The entries behind the removed ones move up. */
 	x->names.swept = seen - removed;
 	return entry == NULL;
 }
@@ -256,8 +256,8 @@ exchange_names_peer_died(struct leat_exchange *x)
 /* ---- the listener's own name ---------------------------------------------------------------- */
 
 /*
- * Bind fd to a name; a dead listener's name is taken over. @return 0, or a positive errno. dirfd is
- * -1 for abstract names.
+ * Bind fd to a name; a dead listener's name is taken over. dirfd is -1 for abstract names.
+ * @return 0, or a positive errno
  */
 static int
 bind_name(const struct leat_exchange *x, int dirfd, int fd, const char *name)
@@ -298,7 +298,7 @@ bind_free_port(const struct leat_exchange *x, int dirfd, int fd, char name[EXCHA
 	return err;
 }
 
-/* Take the bound name into use, and listen. @return 0, or a positive errno. */
+/* Set the rights of the bound name, remember it, and listen. @return 0, or a positive errno. */
 static int
 own_name(struct leat_exchange *x, int dirfd, int fd, const char *name)
 {
