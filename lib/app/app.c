@@ -103,7 +103,7 @@ report(int ret)
 	leat_app_stop(LEAT_APP_FAILED);
 }
 
-/* Run the program: EAL runs, and devices are open. */
+/* Run the program, once EAL runs and the devices are open. */
 static void
 run(const struct leat_app *app)
 {

@@ -35,7 +35,7 @@ void app_args_free(struct app_args *a);
 /* ---- lcore.c ---- */
 
 /*
- * Create reactors and tasks of all lcores; EAL runs. @return 0, or a negative errno with
+ * Create reactors and tasks of all lcores, once EAL runs. @return 0, or a negative errno with
  * leat_err().
  */
 int app_lcores_create(const struct leat_app *app);

@@ -116,8 +116,8 @@ struct leat_app {
 	void (*end)(void *arg);
 	/**
 	 * Called in the handler of SIGINT and SIGTERM, before the program is stopped: for loops
-	 * that a stop would not end. From the return of parse() on; must be async-signal-safe.
-	 * NULL: nothing.
+	 * that a stop would not end. Can be called as soon as parse() has returned; must be
+	 * async-signal-safe. NULL: nothing.
 	 */
 	void (*on_signal)(int sig);
 	void *arg;	  /**< argument of these functions */

@@ -5,8 +5,8 @@
 
 /**
  * @file
- * Basics of every leat header. container_of() comes from rte_common.h, likely() and unlikely()
- * from rte_branch_prediction.h.
+ * Definitions that all leat headers use. container_of() comes from rte_common.h, likely() and
+ * unlikely() from rte_branch_prediction.h.
  */
 
 #include <inttypes.h>

@@ -5,10 +5,10 @@
 
 /**
  * @file
- * A log-linear histogram of 64-bit values (nanoseconds, cycles, bytes, ...): every value from 0
- * to 2^64 - 1, relative error of a bucket at most 1/64 (1.6 %), recording is O(1) without
- * division or allocation. Count, minimum, maximum, mean and standard deviation are exact, they
- * don't come from the buckets.
+ * A log-linear histogram of 64-bit values (nanoseconds, cycles, bytes, ...). It takes every value
+ * from 0 to 2^64 - 1. The relative error of a bucket is at most 1/64 (1.6 %). Recording is O(1),
+ * without division or allocation. Count, minimum, maximum, mean and standard deviation are exact:
+ * they don't come from the buckets.
  *
  * Source of the layout: HdrHistogram (G. Tene) and SPDK's histogram_data.h. A range of values
  * between two powers of two is cut into 64 buckets of equal width:

@@ -14,7 +14,10 @@
 static const int signals[LEAT_SIGNALS] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGSEGV,
 					   SIGBUS, SIGILL, SIGFPE,  SIGABRT };
 
-/* Blocked between save and restore: they end a program in order. SIGQUIT still ends it at once. */
+/*
+ * Signals blocked between save and restore: those that end a program in order. SIGQUIT is not
+ * blocked, and still ends the program at once.
+ */
 static const int kept[] = { SIGHUP, SIGINT, SIGTERM };
 
 void

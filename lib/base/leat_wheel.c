@@ -63,7 +63,7 @@ slot_occupied(const struct leat_wheel *w, unsigned int level, uint64_t n)
 	return (w->occupied[level] >> (n % LEAT_WHEEL_SLOTS) & 1) != 0;
 }
 
-/* Find the first occupied slot of a level. false: the level is empty. */
+/* Find the first occupied slot of a level. @return false: the level is empty */
 static bool
 level_first(const struct leat_wheel *w, unsigned int level, struct first *f)
 {

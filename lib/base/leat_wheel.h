@@ -115,7 +115,7 @@ typedef void (*leat_wheel_cb_t)(struct leat_wheel_node *node, void *arg);
  */
 LEAT_API void leat_wheel_init(struct leat_wheel *w, uint64_t tick_cycles, uint64_t now);
 
-/** Private: leat_wheel_run() when there is something to do. */
+/** Private: do the work of leat_wheel_run() when there is some. */
 LEAT_API unsigned int leat_wheel_run_slots(struct leat_wheel *w, uint64_t now, leat_wheel_cb_t cb,
 					   void *arg, unsigned int max);
 
@@ -246,7 +246,7 @@ leat_wheel_advance(struct leat_wheel *w, uint64_t now)
 {
 	uint64_t tick = now >> w->shift;
 
-	/* Before w->next no slot is passed or entered. */
+	/* Before w->next, the present tick passes and enters only empty slots. */
 	if (now < w->next && tick > w->tick) {
 		w->tick = tick;
 		w->here = 0;
@@ -263,11 +263,11 @@ leat_wheel_advance(struct leat_wheel *w, uint64_t now)
  * @param now
  *   The present time, in cycles.
  * @param max
- *   Largest number of callbacks; further expired timers stay queued for the next run. With less
- *   than UINT32_MAX all other work is bounded, too, by LEAT_WHEEL_STEPS: after a jump, or when
- *   thousands of timers expire in one tick, a run may call back fewer than max although more have
- *   expired. leat_wheel_late() tells that apart from a run that has fired all, and leat_wheel_due()
- *   says that the next run is due at once.
+ *   Largest number of callbacks; further expired timers stay queued for the next run. If max is
+ *   less than UINT32_MAX, all other work is bounded, too, by LEAT_WHEEL_STEPS: after a jump, or
+ *   when thousands of timers expire in one tick, a run may call back fewer than max although more
+ *   have expired. Then leat_wheel_late() is true, and leat_wheel_due() says that the next run is
+ *   due at once.
  * @return
  *   Number of callbacks called.
  */

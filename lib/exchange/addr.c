@@ -137,7 +137,7 @@ lookup_main(void *arg)
 	l->ret = getaddrinfo(l->host, l->port, &hints, &l->ai);
 	if (l->ret != 0)
 		l->ai = NULL;
-	/* Release: ret and ai for leat_lookup_done(). Acquire: the owner has dropped it. */
+	/* Release: leat_lookup_done() sees ret and ai. Acquire: the owner's accesses are over. */
 	if (__atomic_exchange_n(&l->state, LOOKUP_DONE, __ATOMIC_ACQ_REL) == LOOKUP_DROPPED)
 		lookup_free(l);
 	__atomic_sub_fetch(&lookups, 1, __ATOMIC_RELAXED);
@@ -185,7 +185,7 @@ leat_lookup_done(struct leat_lookup *l, struct addrinfo **ai)
 void
 leat_lookup_drop(struct leat_lookup *l)
 {
-	/* Release: the owner's accesses end here. Acquire: ret and ai, to free them. */
+	/* Release: the owner's accesses end here. Acquire: see ret and ai, to free them. */
 	if (__atomic_exchange_n(&l->state, LOOKUP_DROPPED, __ATOMIC_ACQ_REL) == LOOKUP_DONE)
 		lookup_free(l);
 }

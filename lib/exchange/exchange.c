@@ -332,7 +332,7 @@ leat_exchange_note(struct leat_exchange *x, int conn)
 	/*
 	 * A UNIX socket takes these few bytes in whole or not at all. If it refuses them it is full
 	 * of notes, or the connection has ended and DOWN reports that: a failure needs no handling.
-	 * The rest of a READY must go first; it wakes the other side as well.
+	 * An unsent rest of READY must go first, and wakes the other side as well.
 	 */
 	if (c->tx_off == c->tx_len)
 		(void)send(c->fd, msg, len, MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -347,8 +347,8 @@ void exchange_tcp_resolve(struct exchange_conn *c);
 /* ---- fds.c ----------------------------------------------------------------------------------- */
 
 /*
- * Duplicate data's descriptors. @return 0, or a negative errno with leat_err_msg(), and none is
- * open.
+ * Duplicate data's descriptors. @return 0, or a negative errno with leat_err_msg(); then no
+ * duplicate is open.
  */
 int exchange_fds_dup(struct exchange_fds *fds, const struct leat_exchange_data *data,
 		     const char *name);

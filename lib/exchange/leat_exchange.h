@@ -181,12 +181,12 @@ struct leat_exchange_event {
 	 * -EMFILE and others of socket(2).
 	 */
 	int status;
-	/** REQUEST; PROVE and CONNECTED of a connector: bytes of the other side's address */
+	/** in REQUEST, and in PROVE and CONNECTED of a connector: bytes of the peer's address */
 	uint16_t blob_len;
 	uint16_t priv_len;  /**< bytes of its private data, in the same events */
 	uint16_t proof_len; /**< bytes of its proof, in the same events */
 	/**
-	 * REQUEST; CONNECTED of a connector: number of descriptors from the other side,
+	 * in REQUEST, and in CONNECTED of a connector: number of descriptors from the other side,
 	 * close-on-exec, which the owner must close
 	 */
 	uint8_t nb_fds;
@@ -237,9 +237,9 @@ LEAT_API void leat_exchange_destroy(struct leat_exchange *x);
 /**
  * Listen at "host:port", "[v6]:port", or ":port" for all interfaces; port 0 takes a free one. A
  * host that is a name is looked up in this call, which may block; with a number it never does.
- * conf.dir: see the addresses above; port 0 takes a free one of 49152..65535. A name that a killed
- * listener left is taken over. If another process has locked the directory the call waits for it,
- * 1 s at most.
+ * With conf.dir: addresses as described above; port 0 takes a free one of 49152..65535. A name that
+ * a killed listener left is taken over. If another process has locked the directory the call waits
+ * for it, 1 s at most.
  * @return 0; -EINVAL (malformed); -EALREADY (listens already); -EADDRINUSE; -EADDRNOTAVAIL;
  *   -EHOSTUNREACH (no such name; conf.dir: not this machine); -EACCES; -EMFILE; others as bind(2).
  *   conf.dir: -ENAMETOOLONG (the path); -EBUSY (another process keeps the directory locked)

@@ -22,7 +22,7 @@ static const struct leat_driver_arg no_args[] = { { NULL, NULL, NULL, NULL } };
  * loader's lock), and no thread reads the table before all of them ended.
  */
 static struct entry {
-	struct leat_driver_info info;  /* first: leat_driver_next() casts it to its entry */
+	struct leat_driver_info info;  /* must be first: leat_driver_next() casts it to entry */
 	const struct leat_driver *drv; /* NULL: not loaded */
 } drivers[DRIVERS_MAX + FAILED_MAX];
 static int nb_drivers; /* loaded drivers */

@@ -135,7 +135,7 @@ struct leat_ep_ctrl {
 	struct leat_peer_cold *cold;
 	struct leat_peer_list free_peers; /* longest free first: its id is used next */
 	struct leat_peer_list ev_peers;	  /* peers with events to deliver */
-	struct leat_peer_list dead_peers; /* last event delivered; free from the next call on */
+	struct leat_peer_list dead_peers; /* last event delivered: leat_peer_reap() frees them */
 
 	struct leat_wheel wheel; /* deadlines of ops */
 	struct leat_mr *mrs;

@@ -80,11 +80,11 @@ struct leat_ep_conf {
 LEAT_API struct leat_ep *leat_ep_create(struct leat_dev *dev, const struct leat_ep_conf *conf);
 
 /**
- * Post ops, from ops[0] on, until one finds no room.
+ * Post ops, from ops[0] on, until one is refused.
  *
- * Post refuses an op only because there is no room for it; it refuses the rest of the burst as
- * well. A wrong op (bad size, unknown peer, ...) is accepted, and comes back from poll with the
- * reason as its status.
+ * Post refuses an op only for a reason below, and then the rest of the burst as well. A wrong op
+ * (bad size, unknown peer, ...) is accepted, and comes back from poll with the reason as its
+ * status.
  *
  * @return number of ops accepted. If fewer than n, rte_errno has the reason, and ops[ret] to
  *   ops[n-1] are still the caller's:

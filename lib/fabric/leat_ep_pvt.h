@@ -10,10 +10,10 @@
 #include "leat_ep.h"
 
 /*
- * Announce a small op to a peer: the caller only has to fill it in before it posts it. Where a send
- * is a store to memory that the other side reads (ring), the driver requests the cache line of that
- * store now, and it arrives while the op is filled in. The call changes nothing else, and nothing
- * at all on other devices.
+ * Announce that a small op to a peer will be posted as soon as the caller has filled it in. Where a
+ * send is a store to memory that the other side reads (ring), the driver requests the cache line of
+ * that store now, and it arrives while the op is filled in. The call changes nothing else, and
+ * nothing at all on other devices.
  *
  * Don't call it earlier: the other side polls that very cache line and would fetch it back.
  *

@@ -6,9 +6,9 @@
  * @file
  * An op: the request and its completion in one caller-owned object.
  *
- * The caller fills in the first part, posts a burst of ops with leat_ep_post(), and gets each of
+ * The caller fills in the input fields, posts a burst of ops with leat_ep_post(), and gets each of
  * them back from leat_ep_poll() exactly once, with @ref leat_op.status and @ref leat_op.len filled
- * in. Between the two the op and its buffer belong to the device. Posting allocates nothing: the
+ * in. From post to poll the op and its buffer belong to the device. Posting allocates nothing: the
  * op carries the room that the ordering layer and the driver need.
  *
  *     caller                       device                          caller
@@ -16,8 +16,8 @@
  *       (owns op and buffer)       (owns op and buffer)         (owns op and buffer)
  *
  * Input fields are never changed by post or poll: an op that came back can be posted again as it
- * is. A new op must be zeroed first (an initializer does it), since the fields below "private" have
- * to be zero the first time.
+ * is. A new op must be zeroed first (an initializer does it), since its private fields must be zero
+ * when it is first posted.
  *
  * Thread rules: as for the endpoint it is posted on (one lcore, no locks).
  */

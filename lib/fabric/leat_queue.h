@@ -56,7 +56,7 @@ leat_queue_init(struct leat_queue *q)
 	memset(q, 0, sizeof(*q));
 }
 
-/** Count the ops posted on the queue and not yet returned by poll (or ready for the next poll). */
+/** Count the ops on the queue: posted, and neither returned by poll nor ready for the next poll. */
 static inline uint64_t
 leat_queue_count(const struct leat_queue *q)
 {

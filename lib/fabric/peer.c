@@ -191,7 +191,7 @@ leat_peer_up(struct leat_ep *ep, struct leat_peer *peer, const void *priv, uint1
 	raise_event(ep, peer, LEAT_EV_CONNECTED);
 }
 
-/* Count n ops that came back with their connection: flushed if it ended in order, else errors. */
+/* Count n ops that ended with their connection: flushed if it ended in order, else errors. */
 static void
 count_lost(struct leat_ep *ep, const struct leat_peer_cold *cold, uint32_t n)
 {

@@ -8,7 +8,7 @@
  *     /leat/endpoint,ID    one endpoint: counters, order
  *
  * The commands run on telemetry's own thread, and read the counters with relaxed loads while the
- * endpoints' owners go on.
+ * endpoints' owners keep counting.
  */
 
 #include <stdlib.h>

@@ -218,8 +218,8 @@ woken(struct leat_reactor *r, const struct epoll_event *ev, int n, bool attn)
 		if (ev[i].data.u32 == BLOCK_ATTN) {
 			attn = true;
 			/*
-			 * A sender may have changed the word and not written yet: then the next
-			 * wait ends at once.
+			 * A sender may have changed the word but not yet written to the eventfd:
+			 * then the next wait ends at once.
 			 */
 			if (read(r->attn->event - 1, &count, sizeof(count)) < 0 && errno != EAGAIN)
 				LEAT_LOG(DEBUG, reactor, "%s: eventfd: %s", r->name,

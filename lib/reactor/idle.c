@@ -32,7 +32,7 @@
  */
 #define AUTO_WINDOW_US 50000
 #define AUTO_PREEMPTED 4    /* preemptions in one window: yield from now on */
-#define AUTO_UNDISTURBED 20 /* windows in a row with at most one: spin again */
+#define AUTO_UNDISTURBED 20 /* windows in a row with one preemption at most: spin again */
 
 static void
 sys_wait(uint32_t *word, uint32_t val, uint64_t ns)
@@ -40,7 +40,7 @@ sys_wait(uint32_t *word, uint32_t val, uint64_t ns)
 	struct timespec ts = { .tv_sec = (time_t)(ns / NS_PER_S),
 			       .tv_nsec = (long)(ns % NS_PER_S) };
 
-	/* Timeout, signal, wake-up, or the word had changed: the caller rereads the word anyway. */
+	/* The result doesn't matter (wake-up, timeout, signal): the caller rereads the word. */
 	(void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, val,
 		      ns == REACTOR_WAIT_FOREVER ? NULL : &ts, NULL, 0);
 }
@@ -61,7 +61,7 @@ sys_block(int epfd, struct epoll_event *ev, int n, uint64_t ns)
 			       .tv_nsec = (long)(ns % NS_PER_S) };
 	int ret = epoll_pwait2(epfd, ev, n, ns == REACTOR_WAIT_FOREVER ? NULL : &ts, NULL);
 
-	/* A kernel before 5.11: whole milliseconds, and rounded down so as not to be late. */
+	/* Before Linux 5.11: sleep whole milliseconds, rounded down so as not to wake up late. */
 	if (ret < 0 && errno == ENOSYS)
 		ret = epoll_wait(epfd, ev, n,
 				 ns == REACTOR_WAIT_FOREVER

@@ -93,9 +93,9 @@ struct leat_poller_stats {
 	uint64_t busy_runs;   /**< times it worked (or failed) */
 	uint64_t busy_cycles; /**< cycles of the busy runs */
 	/**
-	 * Cycles of the idle runs. For pollers called in each turn it is an estimate: the reactor
-	 * reads the clock after each poller only in one turn of
-	 * leat_reactor_conf.housekeeping_turns, so that the other turns don't pay for it.
+	 * Cycles of the idle runs. For pollers called in each turn it is an estimate: only in one
+	 * of leat_reactor_conf.housekeeping_turns turns does the reactor read the clock after each
+	 * poller, so that the other turns don't pay for it.
 	 */
 	uint64_t idle_cycles;
 };

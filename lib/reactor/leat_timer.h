@@ -45,7 +45,7 @@ struct leat_timer;
  * @param arg
  *   Argument of leat_timer_init().
  * @param now
- *   Time of this round of timers, cycles of leat_now(); at or after the expiry.
+ *   Time at which this run of the timers began, cycles of leat_now(); not before the expiry.
  */
 typedef void (*leat_timer_fn)(struct leat_timer *timer, void *arg, uint64_t now);
 

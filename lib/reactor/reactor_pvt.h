@@ -54,7 +54,7 @@ struct ep_poller {
 	int shutdown_status; /* status of LEAT_EV_SHUTDOWN */
 	bool shut;	     /* LEAT_EV_SHUTDOWN came */
 	bool asked;	     /* reactor_ep_stop_begin() called leat_ep_shutdown() */
-	bool expected;	     /* that call succeeded, so LEAT_EV_SHUTDOWN will come */
+	bool expected;	     /* its leat_ep_shutdown() succeeded: LEAT_EV_SHUTDOWN will come */
 	bool watched;	     /* fd is in the reactor's epoll set */
 	int fd;
 	uint16_t burst;	 /* most ops of one leat_ep_poll() */

@@ -52,7 +52,7 @@ leat_reactor_stop_all(uint64_t timeout_us)
 {
 	unsigned int i;
 
-	/* Slots without a reactor as well: a handler may not lock, and creation resets the slot. */
+	/* In slots without a reactor, too: a handler may not lock, and creation resets a slot. */
 	for (i = 0; i < LEAT_REACTOR_MAX; i++)
 		ask_to_stop(&reactor_attns[i], timeout_us);
 }
