@@ -128,7 +128,7 @@ run(const struct leat_app *app)
 		app->end(app->arg);
 }
 
-/* To stderr: stdout is the application's. */
+/* Print the usage line to stderr: stdout is the application's. */
 static void
 print_usage(const struct leat_app *app, const struct app_args *a)
 {

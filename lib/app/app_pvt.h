@@ -20,9 +20,9 @@
 /* ---- args.c ---- */
 
 struct app_args {
-	char **init; /* arguments for leat_init(): nb_init, and NULL */
+	char **init; /* nb_init arguments for leat_init(), and a NULL */
 	int nb_init;
-	char **own; /* arguments for parse(): nb_own, and NULL */
+	char **own; /* nb_own arguments for parse(), and a NULL */
 	int nb_own;
 	char *vdev; /* "--vdev=DEVICE" for the default device, or NULL */
 	char *name; /* program's name, for messages */

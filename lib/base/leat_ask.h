@@ -37,7 +37,7 @@ struct leat_question {
 /* What an object needs so that it can be asked; a member of the object. */
 struct leat_asked {
 	struct leat_asked *next;
-	struct leat_question *question; /* NULL: no question */
+	struct leat_question *question; /* question that waits; NULL: none */
 	const char *name;		/* name of the object; outlives this struct */
 	unsigned int id;
 };

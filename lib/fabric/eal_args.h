@@ -22,7 +22,7 @@ struct eal_args {
 	bool no_tune;
 	/* *_given: argv holds an option of that kind, so the split adds none */
 	bool memory_given;
-	bool no_huge; /* or legacy memory, which EAL treats alike */
+	bool no_huge; /* --no-huge, or --legacy-mem, which EAL treats alike */
 	bool multiproc_given;
 	bool in_memory_given;
 	bool pci_given;

@@ -112,16 +112,16 @@ struct leat_driver_info {
  */
 LEAT_API const struct leat_driver_info *leat_driver_next(const struct leat_driver_info *prev);
 
-/** Number of open devices. Their ids are 0 to count - 1, in the order of the arguments. */
+/** Count the open devices. Their ids are 0 to count - 1, in the order of the arguments. */
 LEAT_API unsigned int leat_dev_count(void);
 
-/** Device by id, or NULL. */
+/** Return the device with an id, or NULL. */
 LEAT_API struct leat_dev *leat_dev_get(unsigned int id);
 
-/** Device by name ("fabric_ring0"), or NULL. */
+/** Return the device with a name ("fabric_ring0"), or NULL. */
 LEAT_API struct leat_dev *leat_dev_by_name(const char *name);
 
-/** Name of a device. */
+/** Return the name of a device. */
 LEAT_API const char *leat_dev_name(const struct leat_dev *dev);
 
 /** Types of endpoints. */

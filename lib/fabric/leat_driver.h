@@ -52,7 +52,7 @@ struct leat_mr_piece {
 	uint64_t len;  /**< its length, bytes */
 	void *desc;    /**< local descriptor, private to the driver */
 	uint64_t key;  /**< remote key */
-	uint64_t base; /**< remote address of addr */
+	uint64_t base; /**< address by which peers reach addr */
 	void *drv;     /**< private to the driver */
 };
 
@@ -60,7 +60,7 @@ struct leat_mr_piece {
 struct leat_mr {
 	struct leat_ep *ep;			    /**< endpoint that owns the region */
 	struct leat_mr *next;			    /**< private: next region of the endpoint */
-	const struct rte_mempool *mempool;	    /**< NULL: not of a mempool */
+	const struct rte_mempool *mempool;	    /**< the region's mempool; NULL: none */
 	uint32_t access;			    /**< rights, LEAT_MR_* or-ed */
 	uint32_t nb_pieces;			    /**< number of pieces */
 	__extension__ struct leat_mr_piece piece[]; /**< the pieces, by rising address */

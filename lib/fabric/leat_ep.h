@@ -138,7 +138,7 @@ LEAT_API int leat_op_cancel(struct leat_ep *ep, struct leat_op *op);
 /** Events of an endpoint. The events of one peer come in this order. */
 enum leat_event_type {
 	LEAT_EV_CONNECT_REQ = 0, /**< an endpoint wants to connect: answer with accept or reject */
-	LEAT_EV_CONNECTED,	 /**< the peer is up */
+	LEAT_EV_CONNECTED,	 /**< the peer is up: ops may be posted to it */
 	LEAT_EV_CONNECT_FAILED,	 /**< the attempt to connect failed; the peer id is free again */
 	/** the peer is down and all its ops are done; the id is free again */
 	LEAT_EV_DISCONNECTED,
@@ -161,7 +161,7 @@ struct leat_event {
 	uint16_t priv_len; /**< bytes of priv */
 	/** CONNECT_REQ, CONNECTED: the other side's private data */
 	uint8_t priv[LEAT_EP_PRIV_MAX];
-	/** for people: peer, operation, cause, what to check */
+	/** the event in words: peer, operation, cause, what to check */
 	char text[LEAT_EVENT_TEXT];
 	void *user; /**< leat_conn_params.user of connect or accept; NULL before accept */
 };
@@ -292,7 +292,7 @@ LEAT_API int leat_ep_reject(struct leat_ep *ep, uint16_t peer);
  */
 LEAT_API int leat_ep_disconnect(struct leat_ep *ep, uint16_t peer);
 
-/** State of a peer id; LEAT_PEER_FREE for ids out of range. */
+/** Return the state of a peer id; LEAT_PEER_FREE for ids out of range. */
 LEAT_API enum leat_peer_state leat_ep_peer_state(const struct leat_ep *ep, uint16_t peer);
 
 /**

@@ -62,12 +62,12 @@ struct leat_peer {
 struct leat_ep_stats {
 	uint64_t posted;    /**< ops accepted */
 	uint64_t returned;  /**< ops returned by poll */
-	uint64_t refused;   /**< ops not accepted because the device was full */
+	uint64_t refused;   /**< ops that post did not accept, mostly since the device was full */
 	uint64_t errors;    /**< ops that came back with a status < 0 and are not in flushed */
 	uint64_t tx_bytes;  /**< bytes of successful SEND, TSEND, WRITE, WRITE_IMM */
 	uint64_t rx_bytes;  /**< bytes of successful RECV, TRECV, READ and atomics */
 	uint64_t cancelled; /**< cancels asked for */
-	uint64_t expired;   /**< deadlines passed */
+	uint64_t expired;   /**< ops whose deadline passed */
 	/**
 	 * Ops that came back undone because they were cancelled, or because their connection ended
 	 * in order, closed by either side.

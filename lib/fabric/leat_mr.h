@@ -31,7 +31,7 @@ struct rte_mempool;
  * @name Rights of a region
  * @{
  */
-#define LEAT_MR_LOCAL 0x01	  /**< buffer of local ops (always implied) */
+#define LEAT_MR_LOCAL 0x01	  /**< this endpoint's ops may use it (always implied) */
 #define LEAT_MR_REMOTE_READ 0x02  /**< peers may READ */
 #define LEAT_MR_REMOTE_WRITE 0x04 /**< peers may WRITE and WRITE_IMM */
 /**
@@ -39,7 +39,7 @@ struct rte_mempool;
  * let peers READ and WRITE as well
  */
 #define LEAT_MR_REMOTE_ATOMIC 0x08
-/** Every right. */
+/** Every right of peers. */
 #define LEAT_MR_REMOTE_ALL (LEAT_MR_REMOTE_READ | LEAT_MR_REMOTE_WRITE | LEAT_MR_REMOTE_ATOMIC)
 /** @} */
 

@@ -43,7 +43,7 @@
 #define EVENTS_ALWAYS ((uint32_t)(EPOLLERR | EPOLLHUP))
 
 struct fd_slot {
-	struct leat_fd *f; /* NULL: free */
+	struct leat_fd *f; /* NULL: the slot is free */
 	uint32_t generation;
 	uint32_t next; /* next free slot */
 };

@@ -42,8 +42,8 @@ struct leat_reactor;
 /** Idle policies. */
 enum leat_idle_policy {
 	LEAT_IDLE_AUTO = 0, /**< spin or yield, chosen from the machine */
-	LEAT_IDLE_SPIN,	    /**< go on at once */
-	LEAT_IDLE_PAUSE,    /**< one pause instruction */
+	LEAT_IDLE_SPIN,	    /**< begin the next turn at once */
+	LEAT_IDLE_PAUSE,    /**< execute one pause instruction */
 	LEAT_IDLE_YIELD,    /**< let other threads run: sched_yield(2) */
 	LEAT_IDLE_SLEEP,    /**< spin for spin_us, then sleep in steps growing from min to max */
 	LEAT_IDLE_BLOCK,    /**< spin for spin_us, then sleep until something happens */

@@ -90,10 +90,11 @@ struct leat_reactor_stats {
 	uint64_t timers;	      /**< timers fired */
 	uint64_t sleeps;	      /**< times the reactor slept */
 	uint64_t yields;	      /**< times it yielded */
-	uint64_t blocks;	      /**< times it blocked; each was ended by one of: */
-	uint64_t wake_events;	      /**< an endpoint or a descriptor */
-	uint64_t wake_messages;	      /**< a message, a stop, a new policy */
-	uint64_t wake_timeouts;	      /**< a timer, the events of endpoints, or a signal */
+	uint64_t blocks;	      /**< times it blocked: the sum of the next three */
+	uint64_t wake_events;	      /**< blocks ended by an endpoint or a descriptor */
+	uint64_t wake_messages;	      /**< blocks ended by a message, a stop, a new policy */
+	/** blocks ended by a timer, by the interval of leat_ep_events(), or by a signal */
+	uint64_t wake_timeouts;
 };
 
 /**

@@ -77,7 +77,7 @@ struct leat_poller {
 	struct ep_poller ep;
 
 	/* the rest */
-	/* of the period, or of leat_ep_events() */
+	/* timer of the poller's period; of an endpoint's poller, of leat_ep_events() */
 	struct leat_timer timer __attribute__((aligned(LEAT_CACHE_LINE)));
 	uint64_t period; /* cycles; 0: each turn */
 	leat_poller_quiesce_fn quiesce;

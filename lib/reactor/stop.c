@@ -26,7 +26,7 @@
 
 #define WHAT_MAX 96
 
-/* Raise the flag. */
+/* Raise the flag that asks the owner to stop. */
 static void
 ask_to_stop(struct reactor_attn *attn, uint64_t timeout_us)
 {

@@ -207,7 +207,7 @@ show(struct rte_tel_data *d, const struct reactor_copy *c)
 	return add_pollers(d, c);
 }
 
-/* "ID" or "ID,FIRST" */
+/* Parse "ID" or "ID,FIRST". */
 static int
 parse(const char *params, unsigned long *id, unsigned long *first)
 {
