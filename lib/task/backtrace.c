@@ -73,7 +73,10 @@ leat_task_backtrace(struct leat_task *task, leat_task_line_fn fn, void *arg)
 		return leat_err(EINVAL, "backtrace of %s: no %s", leat_task_name(task),
 				fn == NULL ? "function" : "task");
 	s = &task->ts->stacks;
-	/* A first run on this stack: it loads and resolves symbols, which needs more stack. */
+	/*
+	 * Run once on the caller's stack: the first run of the unwinder loads and resolves symbols,
+	 * for which the task's stack may be too small.
+	 */
 	collect(&t);
 	if (task != task_self()) {
 		if (task->sp == NULL ||

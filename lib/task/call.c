@@ -101,8 +101,8 @@ answer(struct task_call *c)
 	struct task_call *head = RLX_LOAD(ts->inbox);
 
 	/*
-	 * After the push the task may end, and its tasks and reactor be destroyed:
-	 * leat_tasks_destroy() waits until this count is 0.
+	 * After the push the calling task may end, and ts and its reactor may be destroyed. To keep
+	 * ts until here, leat_tasks_destroy() waits until this count is 0.
 	 */
 	__atomic_fetch_add(&ts->nb_answering, 1, __ATOMIC_RELAXED);
 	do {
@@ -176,7 +176,7 @@ call_describe(const struct task_wait *w, char *text, size_t len)
 {
 	const struct task_call *c = container_of(w, const struct call_wait, w)->call;
 
-	/* Cancelled; the task has not run since. */
+	/* The call was abandoned, and the task has not run since. */
 	if (c == NULL)
 		return;
 	snprintf(text, len, "to %s%s", leat_reactor_name(c->to),

@@ -10,7 +10,7 @@
 
 #include "debug.h"
 
-/* Most lines of a process: a program that repeats a mistake would fill the disk. */
+/* Most lines that a process logs: a program that repeats a mistake must not fill the disk. */
 #define LINES_MAX 100
 
 #define PLACE_MAX 256

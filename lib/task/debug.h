@@ -7,9 +7,10 @@
  * Mistakes of programs that debug builds (meson's option debug, off in release builds) report in
  * the log at once, with the task and the place of the call:
  *
+ *     mistake                                          how it is found
  *     a call on another thread than the reactor's      task_debug_thread()
  *     a scope that was left without a wait             held scope below the caller's frame
- *     a task that is joined twice                      freed blocks rest before their reuse
+ *     a task that is joined twice                      freed control blocks are reused late
  *     a mutex of a task that has ended                 held mutex at the end of the task
  *
  * Each task has a list of the scopes and mutexes that it holds. Release builds contain no
@@ -36,16 +37,19 @@ void task_debug_hold(struct leat_task *t, enum task_debug_kind kind, const void 
 		     const char *name, const void *place);
 /* Remove an object from those that the task holds. @return false: it was not held */
 bool task_debug_drop(struct leat_task *t, const void *what);
-/* Report the set-up of a scope that the calling task still holds. */
+/* Report that the calling task sets up a scope that it still holds. */
 void task_debug_scope_init(const void *scope, const void *place);
 /* Report all objects that a task holds at its end. */
 void task_debug_end(struct leat_task *t);
 /* Store where a task was joined. */
 void task_debug_joined(struct leat_task *t, const void *place);
-/* Report the join of a task whose block is free. */
+/* Report the join of a task whose control block is free. */
 void task_debug_joined_twice(const struct leat_task *t, const void *place);
 
-/* Put a freed block to rest. @return the block that may be reused in its place; NULL: none */
+/*
+ * Set a freed control block aside for a while, so that a second join finds it free.
+ * @return a block that was set aside earlier and may be reused now; NULL: none
+ */
 static inline struct leat_task *
 task_debug_rest(struct leat_tasks *ts, struct leat_task *t)
 {
@@ -56,7 +60,7 @@ task_debug_rest(struct leat_tasks *ts, struct leat_task *t)
 	return old;
 }
 
-/* Take a resting block, when no other is free. @return the longest resting; NULL: none */
+/* Take the block that was set aside first, when no other is free. @return NULL: none */
 static inline struct leat_task *
 task_debug_rest_end(struct leat_tasks *ts)
 {

@@ -7,9 +7,9 @@
  * @file
  * Resources: things a task can wait for, with a way to cancel the wait.
  *
- * leat itself has timers, device ops, events and calls to other lcores. A protocol or a program
- * adds a resource with two functions, post and cancel. An operation is part of the caller's object,
- * usually on the stack of the task that waits:
+ * leat itself has resources for timers, device ops, events and calls to other lcores. A protocol or
+ * a program adds a resource with two functions, post and cancel. An operation is part of the
+ * caller's object, usually on the stack of the task that waits:
  *
  * @code
  *	struct lookup {
@@ -66,7 +66,8 @@ extern "C" {
 
 struct leat_resource;
 
-/** An operation. Set up by leat_resource_run(); it must not move until that returns. */
+/** An operation. Set up by leat_resource_run(); it must not move until that call
+ * returns. */
 struct leat_resource_op {
 	const struct leat_resource *resource; /**< kind of the operation */
 	void *wait;			      /**< private; NULL: not started, or ended */
@@ -83,8 +84,8 @@ enum leat_cancel {
 	/** Cancelled: the operation ends with -ECANCELED, when the resource calls
 	 * leat_resource_end(). */
 	LEAT_CANCEL_WILL,
-	/** Not yet known: the worker was asked, and decides. It calls leat_resource_end() with
-	 * -ECANCELED or with the operation's own result. */
+	/** Not yet known: the resource has passed the cancel on. It calls leat_resource_end()
+	 * later, with -ECANCELED or with the operation's own result. */
 	LEAT_CANCEL_ASKED,
 };
 

@@ -59,13 +59,13 @@ extern "C" {
 
 /** Policy of a scope: which branch ends the others, and what leat_scope_wait() returns. */
 enum leat_scope_policy {
-	/** A branch that calls leat_scope_cancel_siblings(); the wait returns 0. */
+	/** A branch ends the others by leat_scope_cancel_siblings(); the wait returns 0. */
 	LEAT_SCOPE_BRANCHES = 0,
-	/** No branch; the wait returns 0, or the first failure. */
+	/** No branch ends the others; the wait returns 0, or the first failure. */
 	LEAT_SCOPE_ALL,
-	/** The first branch that returns 0 or more; the wait returns its number. */
+	/** The first branch that returns 0 or more ends the others; the wait returns its number. */
 	LEAT_SCOPE_FIRST_SUCCESS,
-	/** The first branch that fails; the wait returns 0, or that failure. */
+	/** The first branch that fails ends the others; the wait returns 0, or that failure. */
 	LEAT_SCOPE_FIRST_FAILURE,
 };
 
@@ -85,7 +85,7 @@ struct leat_scope {
 	int failure;		  /**< return value of the first branch that failed */
 	int won_ret;		  /**< return value of the branch that decided */
 	uint32_t winner;	  /**< number of the branch that decided, from 0 */
-	leat_task_fn failed_fn;	  /**< function of the failed branch, to name it by */
+	leat_task_fn failed_fn;	  /**< function of the failed branch, for its name */
 	leat_task_fn won_fn;	  /**< function of the branch that decided */
 	char failed[LEAT_TASK_NAME_MAX]; /**< name of the failed branch */
 	char won[LEAT_TASK_NAME_MAX];	 /**< name of the branch that decided */
@@ -108,8 +108,8 @@ LEAT_API void leat_scope_init(struct leat_scope *s);
  *
  * A branch succeeds when it returns 0 or more, and fails when it returns less. This holds for a
  * cancelled branch as well, so a result that it got in spite of the cancel is not lost. But when
- * the scope was cancelled, -ECANCELED is neither success nor failure. With a policy, -ECANCELED of
- * a branch that leat_task_cancel() has cancelled alone is a failure.
+ * the scope was cancelled, -ECANCELED is neither success nor failure. When leat_task_cancel() has
+ * cancelled only one branch, -ECANCELED of this branch is a failure if the scope has a policy.
  *
  * Under each policy a branch may cancel its siblings.
  *
@@ -119,9 +119,9 @@ LEAT_API void leat_scope_init(struct leat_scope *s);
 LEAT_API int leat_scope_policy_set(struct leat_scope *s, enum leat_scope_policy policy);
 
 /**
- * Start a branch: a task that runs when the caller waits. Callers are the parent (the task that set
- * up the scope), before leat_scope_wait() or, to begin a new round, after it; and, while the scope
- * runs, its branches and the tasks below them.
+ * Start a branch: a task that runs when the caller waits. The parent (the task that set up the
+ * scope) may call this before leat_scope_wait(), and after it to begin a new round. While the scope
+ * runs, its branches and the tasks below them may call this as well.
  *
  * In a cancelled scope the branch is born cancelled: it runs, but each of its waits is refused.
  *
@@ -170,15 +170,16 @@ LEAT_API int leat_scope_branch(struct leat_scope *s, const char *name, leat_task
  *     LEAT_SCOPE_FIRST_SUCCESS: when no branch succeeded
  *   - -ENOENT: LEAT_SCOPE_FIRST_SUCCESS: there was no branch
  *
- *   The number of a first success is returned in place of any of these errors.
+ *   With LEAT_SCOPE_FIRST_SUCCESS, when a branch has succeeded, its number is returned in place of
+ *   any of these errors.
  *
  *   Else -EPERM: the caller is not the parent of the scope.
  */
 LEAT_API int leat_scope_wait(struct leat_scope *s);
 
 /**
- * Get the first branch that failed: it returned < 0, other than -ECANCELED because it was
- * cancelled.
+ * Get the first branch that failed: it returned < 0. -ECANCELED of a cancelled branch is no
+ * failure, with the exception in leat_scope_policy_set().
  *
  * @param s
  *   The scope.
@@ -213,7 +214,7 @@ LEAT_API int leat_scope_winner(const struct leat_scope *s, const char **name, in
  *   - 0: delivered
  *   - -EEXIST: the scope was cancelled before: by a branch, from outside, or with an enclosing
  *     scope
- *   - -EINVAL: the caller is not a branch (nor is a detached task)
+ *   - -EINVAL: the caller is not a branch; a detached task is none
  */
 LEAT_API int leat_scope_cancel_siblings(void);
 
@@ -235,7 +236,7 @@ LEAT_API int leat_scope_cancel_siblings(void);
  *
  * A caller that is a branch of the scope, or a task below one, is cancelled as well.
  *
- * The scope must still exist: only its parent knows how long it does.
+ * The scope must still exist, which only its parent can ensure.
  *
  * @return
  *   - 0: delivered
@@ -256,7 +257,7 @@ LEAT_API int leat_scope_cancel(struct leat_scope *s);
  * joins.
  *
  * A task that has not begun still runs, cancelled from its beginning. The calling task may cancel
- * itself: its waits are refused from then on. A masked task notices the signal after the mask.
+ * itself: its waits are refused from then on. A masked task notices the signal when its mask ends.
  *
  * @param task
  *   A task that was not joined, and has not ended detached; if unsure, see leat_task_ref_make().
@@ -307,7 +308,7 @@ LEAT_API void leat_task_unmask(const struct leat_task_mask_state *mask);
  * @endcode
  *
  * @return
- *   Its value, of any type, or none.
+ *   The value of the expression, of any type; no value if the expression has none.
  */
 #define leat_task_masked(...) LEAT_TASK_MASKED(LEAT_SCOPE_NAME(leat_mask_), __VA_ARGS__)
 
@@ -319,7 +320,7 @@ LEAT_API void leat_task_unmask(const struct leat_task_mask_state *mask);
 		__VA_ARGS__;                                                                       \
 	})
 
-/** Private: a name that no other expansion of a macro has, so that they nest without shadows. */
+/** Private: a variable name that each expansion gets for itself, so that these macros can nest. */
 #define LEAT_SCOPE_NAME(prefix) LEAT_SCOPE_PASTE(prefix, __COUNTER__)
 /** @cond */
 #define LEAT_SCOPE_PASTE(a, b) LEAT_SCOPE_PASTE_(a, b)
@@ -348,7 +349,7 @@ leat_task_mask_begin(void)
  *	ret = leat_task_within(5000, exchange(conn, req));
  * @endcode
  *
- * An operation that ends in time, or can't be recalled any more, has its own result; so a message
+ * An operation that ends in time, or can't be recalled any more, keeps its own result; so a message
  * that arrived is never lost. Limits nest, the earliest counts. The limit ends with the expression,
  * however it is left: a statement expression, ({ ... }), may contain return, break and goto.
  *
@@ -357,7 +358,7 @@ leat_task_mask_begin(void)
  * @param ...
  *   An expression, evaluated once: 0 or more, or a negative errno.
  * @return
- *   Its value; -ETIMEDOUT: the time was up.
+ *   The value of the expression; -ETIMEDOUT: the time was up.
  */
 #define leat_task_within(us, ...)                                                                  \
 	LEAT_TASK_WITHIN(LEAT_SCOPE_NAME(leat_task_within_), us, __VA_ARGS__)
@@ -404,9 +405,9 @@ LEAT_API int leat_task_within_result(const struct leat_task_within *w, int ret);
  * @param s
  *   Name of the struct leat_scope, which the block declares.
  * @param result
- *   Gets the return value of leat_scope_wait() at the end of the block, -ECANCELED if the block was
- *   left early with branches. 0 from the start of the block until then. It must outlive the block.
- *   May be NULL.
+ *   Address of an int. It is 0 while the block runs. At the end of the block it gets the return
+ *   value of leat_scope_wait(): -ECANCELED if the block was left early while branches ran. The int
+ *   must outlive the block. May be NULL.
  */
 #define leat_scope_block(s, result) LEAT_SCOPE_BLOCK(LEAT_SCOPE_NAME(leat_block_), s, result)
 

@@ -79,20 +79,20 @@ struct leat_task;
 /** Largest size of a stack, bytes. */
 #define LEAT_TASK_STACK_MAX (1u << 30)
 
-/** leat_tasks_conf.hog_us: never report. */
+/** Value of leat_tasks_conf.hog_us: never report a task that runs too long. */
 #define LEAT_TASK_HOG_NEVER UINT32_MAX
 
-/** A time limit in microseconds: no limit. */
+/** Value of a time limit in microseconds: no limit. */
 #define LEAT_TASK_FOREVER UINT64_MAX
 
-/** leat_task_deadline_set(): no deadline. */
+/** Deadline of a task that has none, see leat_task_deadline_set(). */
 #define LEAT_TASK_NO_DEADLINE UINT64_MAX
 
 /** Guard below each stack, which detects an overflow. See doc/guide/tasks.md. */
 enum leat_task_guard {
 	LEAT_TASK_GUARD_AUTO = 0, /**< the best kind available; see leat_tasks_guard() */
-	LEAT_TASK_GUARD_MARKER,	  /**< a page guarded by madvise(2); Linux 6.13 */
-	LEAT_TASK_GUARD_PAGE,	  /**< a page of mprotect(2); each takes two of vm.max_map_count */
+	LEAT_TASK_GUARD_MARKER,	  /**< a page guarded by madvise(2); Linux 6.13 or later */
+	LEAT_TASK_GUARD_PAGE,	  /**< a page of mprotect(2); uses up two of vm.max_map_count */
 	LEAT_TASK_GUARD_CANARY,	  /**< bytes that are checked when the task waits or ends */
 };
 
@@ -105,14 +105,14 @@ struct leat_tasks_conf {
 	uint32_t stack_size;
 	/** Time limit, microseconds: a task that runs for longer without waiting or yielding is
 	 * logged by name, once; so is a poller, a timer's function or a message of the reactor that
-	 * does not return for longer. 0: 100 ms; LEAT_TASK_HOG_NEVER: never. */
+	 * takes longer to return. 0: 100 ms; LEAT_TASK_HOG_NEVER: never. */
 	uint32_t hog_us;
 	enum leat_task_guard guard; /**< guard below each stack */
 };
 
 /** States of a task. */
 enum leat_task_state {
-	LEAT_TASK_FREE = 0, /**< not a task */
+	LEAT_TASK_FREE = 0, /**< no task: an unused control block */
 	LEAT_TASK_READY,    /**< will run */
 	LEAT_TASK_RUNNING,  /**< running */
 	LEAT_TASK_WAITING,  /**< waiting; leat_task_info.waits says for what */
@@ -239,8 +239,8 @@ LEAT_API int leat_task_detach(struct leat_task *task);
 
 /**
  * Start a detached task on the calling reactor. No branch of a scope can cancel it, and it can
- * cancel no branch. (It may have scopes of its own, and the stop of the reactor cancels it as any
- * task.)
+ * cancel no branch. (It may have scopes of its own, and the stop of the reactor cancels it like any
+ * other task.)
  *
  * @param name
  *   As for leat_task_spawn(); may be NULL.
@@ -266,10 +266,11 @@ LEAT_API int leat_task_start(const char *name, leat_task_fn fn, void *arg);
  *   - 0: joined, and freed
  *   - -ECANCELED: the calling task was cancelled; the target must still be joined
  *   - -ETIMEDOUT: the deadline of the calling task has passed; the target must still be joined
- *   - -EDEADLK: task is the calling task
- *   - -EBUSY: another task waits for it
- *   - -EINVAL: it is detached; or task is NULL: rte_errno and leat_err_msg() stay unchanged
- *   - -EPERM: it has not ended, and the caller is not a task of its reactor
+ *   - -EDEADLK: the target is the calling task
+ *   - -EBUSY: another task joins the target
+ *   - -EINVAL: the target is detached; or task is NULL, then rte_errno and leat_err_msg() stay
+ *     unchanged
+ *   - -EPERM: the target has not ended, and the caller is not a task of the same reactor
  */
 LEAT_API int leat_task_join(struct leat_task *task, int *ret);
 
@@ -332,7 +333,7 @@ LEAT_API uint64_t leat_task_id(const struct leat_task *task);
  */
 struct leat_task_ref {
 	struct leat_task *task; /**< its control block */
-	uint64_t id;		/**< its id, which tells it from later tasks of the control block */
+	uint64_t id;		/**< its id; a later task of the block has another one */
 };
 
 /** Create a reference to a task. A reference to NULL refers to no task. */

@@ -91,8 +91,8 @@ LEAT_API int leat_task_op_wait(struct leat_ep *ep, struct leat_op *op);
 LEAT_API int leat_task_op_wait_all(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
 
 /**
- * Wait until one of n ops has come back. The caller must still wait for the others, also when the
- * task was cancelled, which has cancelled all n ops.
+ * Wait until one of n ops has come back. The caller must still wait for the others. A cancel of the
+ * task cancels all n ops; they, too, must be waited for.
  *
  * @return
  *   - the index of the first op, in the order of the array, that is not in flight
@@ -104,9 +104,9 @@ LEAT_API int leat_task_op_wait_any(struct leat_ep *ep, struct leat_op **ops, uin
 /**
  * Post n ops, and wait until all have come back. While the endpoint is full the task yields.
  *
- * The status of an op that could not be posted is the reason: -ECANCELED or -ETIMEDOUT when the
- * task was cancelled or its deadline had passed before, else the rte_errno of leat_ep_post(),
- * negative.
+ * The leat_op.status of an op that could not be posted says why: -ECANCELED or -ETIMEDOUT when the
+ * task was cancelled, or its deadline passed, before the post; else the rte_errno of
+ * leat_ep_post(), negated.
  *
  * @return
  *   As leat_task_op_wait_all().
@@ -116,20 +116,21 @@ LEAT_API int leat_task_op_run(struct leat_ep *ep, struct leat_op **ops, uint16_t
 /**
  * @name One op, with a time limit
  *
- * The time counts from the call, first for room in the endpoint, then for the op. When the time is
- * up the op is recalled, and the call returns when the device has released the buffer. An op that
- * the device can't recall (leat_dev_info.cancel_send says whether it can recall a send) ends
- * together with its connection, see LEAT_OP_F_DEADLINE. A limit around the call
- * (leat_task_within()) counts as well, and never ends a connection.
+ * The time limit counts from the call. It covers the wait for room in the endpoint and the op
+ * itself. When the time is up the op is recalled, and the call returns when the device has released
+ * the buffer. An op that the device can't recall (leat_dev_info.cancel_send says whether it can
+ * recall a send) ends together with its connection, see LEAT_OP_F_DEADLINE. A leat_task_within()
+ * around the call limits the time as well, but never ends a connection.
  *
  * All these functions return
  *
- * - -ETIMEDOUT: the time was up: timeout_us, or a limit around the call
+ * - -ETIMEDOUT: the time was up: timeout_us, or a leat_task_within() around the call
  * - -ECANCELED: the task was cancelled
  * - -EPERM: not in a task
- * - others as leat_op.status, and as leat_ep_post() refuses an op
+ * - any other leat_op.status, or the error with which leat_ep_post() refused the op
  *
- * and post the op on no queue: it comes back when it is done, whatever was posted before.
+ * They post the op on no queue: it comes back as soon as it is done, and does not wait for ops that
+ * were posted before it.
  *
  * @param mr
  *   Registered memory that holds buf, as leat_op.mr; NULL if the device needs none.
@@ -180,11 +181,11 @@ LEAT_API int64_t leat_task_recv(struct leat_ep *ep, uint16_t peer, void *buf, ui
  * @param mr
  *   Region of buf, see above.
  * @param rkey, offset
- *   Memory, as the peer has sent its key, and a byte offset in it.
+ *   Key of the peer's memory, as received from the peer, and an offset in that memory, bytes.
  * @param timeout_us
  *   Time limit, see above.
  * @return
- *   0; -ERANGE: not within that memory; or see above.
+ *   0; -ERANGE: the bytes from offset on are not all within that memory; or see above.
  */
 LEAT_API int leat_task_write(struct leat_ep *ep, uint16_t peer, const void *buf, uint64_t len,
 			     struct leat_mr *mr, const struct leat_rkey *rkey, uint64_t offset,

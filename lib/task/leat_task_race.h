@@ -5,7 +5,7 @@
 
 /**
  * @file
- * Run several functions at once, in one call, until the first has succeeded or all have ended.
+ * Run several functions concurrently, in one call, until one has succeeded or all have ended.
  *
  * A hedged request with a deadline: the second replica is asked when the first has not answered
  * after 2 ms, or has failed; the first answer cancels the other request; after 20 ms both are
@@ -57,7 +57,7 @@ struct leat_task_branch {
 };
 
 /**
- * Run functions at once, until the first has succeeded: it returned 0 or more. The others are
+ * Run functions concurrently, until the first has succeeded: it returned 0 or more. The others are
  * cancelled; functions that have not begun never do.
  *
  * When a function fails, the next one that is still delayed starts at once.
@@ -82,7 +82,7 @@ struct leat_task_branch {
 LEAT_API int leat_task_race(struct leat_task_branch *b, unsigned int n);
 
 /**
- * Run functions at once, until all have ended.
+ * Run functions concurrently, until all have ended.
  *
  * @return
  *   0: all have succeeded; otherwise as leat_task_race(). When a function can't be started the

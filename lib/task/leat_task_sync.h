@@ -7,10 +7,10 @@
  * @file
  * Mutex, condition, semaphore and bounded queue between tasks of one reactor.
  *
- * They use no atomic instructions. Code of a task without a wait in it needs none of them: no other
- * task runs meanwhile. They are for critical sections that contain a wait, and for waiting for
- * another task. The task that has waited longest is served first, and gets the lock, unit or item
- * handed over: no task that comes later can take it first.
+ * They use no atomic instructions. A critical section that contains no wait needs none of these
+ * objects, since no other task runs meanwhile. They are for critical sections that contain a wait,
+ * and for waiting for another task. The lock, unit or item is handed over to the task that has
+ * waited longest: no task that comes later can take it first.
  *
  * All objects are in memory of the caller, which must outlive the waits; nothing is allocated.
  * Calls that may wait return

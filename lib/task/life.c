@@ -33,7 +33,7 @@ refuse(struct leat_tasks *ts, int err)
 	return NULL;
 }
 
-/* Take a block that no task had before, and prepare its stack. */
+/* Take a control block that no task has used before, and prepare its stack. */
 static __rte_noinline struct leat_task *
 new_block(struct leat_tasks *ts)
 {

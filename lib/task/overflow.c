@@ -30,7 +30,7 @@
 
 #define SIGNAL_STACK (64 * 1024)
 
-/* Under task_lock; the handler reads before without it. */
+/* Protected by task_lock, except that the handler reads the variable before without it. */
 static unsigned int users;
 static bool installed;
 static struct sigaction before;
@@ -134,7 +134,7 @@ on_fault(int sig, siginfo_t *info, void *context)
 	} else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
 		before.sa_handler(sig);
 	} else {
-		/* The instruction faults again, without a handler: a core shows its place. */
+		/* The instruction faults again, without a handler: a core dump shows its place. */
 		(void)signal(sig, SIG_DFL);
 		if (info->si_code <= 0)
 			(void)raise(sig);

@@ -85,9 +85,9 @@ task_switch_last(struct leat_tasks *ts, struct leat_task *self)
 	next = pick(ts);
 	task_tools_leave(&self->tools, next != NULL ? &next->tools : &ts->tools, true);
 	/*
-	 * Two cases do not return to task_begin() but switch here, for good. A task that has not
-	 * begun has no context to return. And once a sanitizer was told that this stack is left, no
-	 * code may run on it.
+	 * Switch here, and never come back, in two cases. The next task has not begun: it has no
+	 * context that could be returned to task_begin(). Or a sanitizer was told that this stack
+	 * is left: then no more code may run on it.
 	 */
 	if (next != NULL && (next->sp == NULL || TASK_TOOLS))
 		enter(ts, &self->sp, next);

@@ -68,14 +68,14 @@ branch_unlink(struct leat_scope *s, struct leat_task *t)
 	s->nb_ended++;
 }
 
-/* Tell whether a branch may begin: in a refused scope or a run, none does after the cancel. */
+/* Tell whether a branch of a refused scope or of a run may begin: not after its cancel. */
 static __rte_noinline bool
 branch_begins(const struct leat_scope *s)
 {
 	return (s->flags & (SCOPE_REFUSED | SCOPE_CANCELLED)) == 0;
 }
 
-/* Run a branch from its begin to its end, as the function of its task. */
+/* Run a branch from its start to its end, as the function of its task. */
 static int
 branch_main(void *arg)
 {
@@ -85,7 +85,7 @@ branch_main(void *arg)
 
 	if (likely((s->flags & (SCOPE_REFUSED | SCOPE_RUN)) == 0 || branch_begins(s)))
 		ret = t->branch_fn(arg);
-	/* A failure, or BRANCH_DECIDES. */
+	/* Test the two highest bits: ret is a failure, or the mark has BRANCH_DECIDES. */
 	if (unlikely(((uint32_t)ret | t->branch_mark) >> 31 != 0))
 		scope_branch_ended(s, t, ret);
 	if (t->branch_ret != NULL)
@@ -150,7 +150,7 @@ scope_branch_start(struct leat_scope *s, const char *name, leat_task_fn fn, void
 
 	if (unlikely(t == NULL))
 		return -rte_errno;
-	/* Show it below the scope's parent, whichever task or timer has started it. */
+	/* Show the branch below the scope's parent, whichever task or timer has started it. */
 	t->parent = s->parent->id;
 	return 0;
 }

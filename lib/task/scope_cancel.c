@@ -6,7 +6,7 @@
  *     scope --+-- A (waits for a scope) --+-- x
  *             |                           `-- y
  *             +-- B (in an operation)
- *             `-- C (between two)
+ *             `-- C (between two operations)
  *
  * The walk visits A, x, y, B, C. It is a loop, not a recursion, since branches nest to any depth
  * and the stack of the caller is small. It goes from a scope to its branches by first and
@@ -113,7 +113,7 @@ leat_scope_cancel(struct leat_scope *s)
 
 	if (unlikely(s == NULL))
 		return -EINVAL;
-	/* First, as s->parent may have been freed. */
+	/* Check this first: in an ended scope s->parent may have been freed. */
 	if ((s->flags & SCOPE_ENDED) != 0)
 		return -ESRCH;
 	if (unlikely(s->parent == NULL))
@@ -128,7 +128,7 @@ leat_scope_cancel(struct leat_scope *s)
 		ret = -EEXIST;
 	else
 		s->flags |= SCOPE_CANCELLED | SCOPE_OUTER;
-	/* Even if a branch has cancelled the scope: that branch does not have the signal yet. */
+	/* Walk even if a branch has cancelled the scope: it does not have the signal itself yet. */
 	scope_walk(s, NULL);
 	return ret;
 }

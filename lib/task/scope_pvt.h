@@ -6,19 +6,19 @@
 #include "leat_scope.h"
 #include "task_pvt.h"
 
-/* leat_scope.flags. A plain scope has none set, so that one test covers all special cases. */
+/* Bits of leat_scope.flags. A plain scope has none set: one test covers all special cases. */
 #define SCOPE_POLICY 0x03U    /* enum leat_scope_policy */
 #define SCOPE_CANCELLED 0x04U /* the signal was sent: to this scope, or to an enclosing one */
-#define SCOPE_OUTER 0x08U     /* ... from outside or above: the wait returns -ECANCELED */
-#define SCOPE_ENDED 0x10U     /* it was waited for: the next branch begins a new round */
+#define SCOPE_OUTER 0x08U     /* it was sent from outside or above: the wait returns -ECANCELED */
+#define SCOPE_ENDED 0x10U     /* the scope was waited for: the next branch begins a new round */
 #define SCOPE_REFUSED 0x20U   /* a branch could not be started: leat_scope.refused says why */
-#define SCOPE_WON 0x40U	      /* there is a winner */
+#define SCOPE_WON 0x40U	      /* a branch has decided: leat_scope.winner */
 #define SCOPE_FAILED 0x80U    /* a branch failed */
 #define SCOPE_RUN 0x100U      /* the scope is part of a struct scope_run */
-/* The wait's result may be other than 0. */
+/* With one of these, leat_scope_wait() may return other than 0. */
 #define SCOPE_UNUSUAL (SCOPE_POLICY | SCOPE_OUTER | SCOPE_REFUSED | SCOPE_RUN)
 
-/* leat_task.branch_mark: the end of this branch may decide. The other bits are its number. */
+/* Bit of leat_task.branch_mark: the end of this branch may decide. The others are its number. */
 #define BRANCH_DECIDES 0x80000000U
 
 /* The wait of the parent in leat_scope_wait(). */
@@ -29,13 +29,16 @@ struct scope_wait {
 
 extern const struct task_wait_type scope_wait_type;
 
-/* Send the signal to all branches of top but spared, and all branches below, that don't have it. */
+/*
+ * Send the signal of a cancel to all branches of top except spared, and to all branches below them.
+ * Branches that have it already do not get it again.
+ */
 void scope_walk(struct leat_scope *top, const struct leat_task *spared);
 
-/* Start a branch on the parent's reactor; also outside of tasks. @return 0 or -errno */
+/* Start a branch on the parent's reactor. May be called outside of tasks. @return 0 or -errno */
 int scope_branch_start(struct leat_scope *s, const char *name, leat_task_fn fn, void *arg,
 		       int *ret);
-/* Park the calling task until the last branch, or a cancel while there is none, wakes it. */
+/* Park the calling task until its last branch wakes it, or a cancel while no branch runs. */
 int scope_park(struct leat_scope *s);
 
 /* run.c: tell whether delayed branches may still be started */
@@ -49,7 +52,7 @@ scope_policy(const struct leat_scope *s)
 	return (enum leat_scope_policy)(s->flags & SCOPE_POLICY);
 }
 
-/* scope_policy.c: record the end of a branch that failed or may decide, before its unlink */
+/* scope_policy.c: record the end of a branch that failed or may decide, before it is unlinked */
 void scope_branch_ended(struct leat_scope *s, struct leat_task *t, int ret);
 /* Get the result of the wait for a scope with a flag of SCOPE_UNUSUAL. */
 int scope_result_unusual(const struct leat_scope *s);

@@ -39,7 +39,7 @@
 #define MADV_GUARD_INSTALL 102
 #endif
 
-/* Room for the canary and for the offset of task_stack_top(), on top of the size asked for. */
+/* Bytes for the canary and for the offset of task_stack_top(), beyond the configured size. */
 #define EXTRA 1024
 #define MAP_COUNT_DEFAULT 65530
 
@@ -48,7 +48,7 @@
 /* Number of mprotect() guards in the process. */
 static unsigned int guard_pages;
 
-/* Get the most mprotect() guards: each takes two mappings, of at most half of all. */
+/* Get the limit of mprotect() guards: each takes two mappings, all of them at most half. */
 static unsigned int
 guard_pages_max(void)
 {

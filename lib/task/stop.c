@@ -12,9 +12,9 @@
  * whichever block it gets, so one look at each block is enough. The number of tasks that have not
  * ended is a counter, not a search.
  *
- * Tasks that spawn tasks again and again are left alone until the deadline as well. A poller, a
- * timer or a message that spawns a task in each turn does not hold up the stop: that task is ready
- * when the reactor asks, and then stop_ask() runs it to its end.
+ * Tasks that spawn tasks again and again hold up the stop until its deadline. A poller, a timer or
+ * a message that spawns a task in each turn does not: that task is ready when the reactor asks
+ * whether the tasks are quiet, and then stop_ask() runs it to its end.
  */
 
 #include <stdio.h>
@@ -28,9 +28,10 @@
 #define AT_ONCE 2048
 
 /*
- * The tasks are quiet after this many questions of the reactor in a row at which all tasks left
- * were ready, and ended when stop_ask() ran them. These tasks may have given other pollers work;
- * the reactor has asked those pollers in between.
+ * The reactor asks again and again whether the tasks are quiet. They are, although new ones appear,
+ * after this many calls of stop_ask() in a row that found all tasks left ready, and ran them to
+ * their end. These tasks may have given other pollers work; the reactor has asked those pollers in
+ * between.
  */
 #define RUNS_UNTIL_QUIET 16
 
@@ -72,7 +73,7 @@ stop_cancel(struct leat_tasks *ts, uint32_t n)
 	}
 }
 
-/* Cancel some tasks, run the ready ones. @return 1: the reactor must continue for the tasks */
+/* Cancel some tasks, run the ready ones. @return 1: the tasks are not quiet; 0: they are */
 static int
 stop_ask(struct leat_tasks *ts)
 {

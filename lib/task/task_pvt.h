@@ -13,11 +13,11 @@
  *     link w into a list or a timer
  *     ret = task_park(&w);    ... others run ...   task_wake(&w, 0);
  *
- * task_wake() makes the task ready and runs nothing. The first call wins, a later one returns
- * false. It may come before task_park(), which then returns at once. When the task is cancelled or
- * its deadline passes, the cancel function of the wait is called: it unlinks w and wakes it, or has
- * the holder of w wake it soon. task_park() returns in no other way, so no pointer to w is left
- * behind.
+ * task_wake() makes the task ready and runs nothing. Only the first task_wake() of a wait has an
+ * effect, later ones return false. It may come before task_park(), which then returns at once. When
+ * the task is cancelled or its deadline passes, the cancel function of the wait is called: it
+ * unlinks w and wakes it, or has the holder of w wake it soon. task_park() returns in no other way,
+ * so no pointer to w is left behind.
  */
 
 #include <assert.h>
@@ -47,10 +47,11 @@ struct task_wait_type {
 	 * Ask the wait to end early. Called on the reactor's thread, at most once per wait for a
 	 * cancel and once for the deadline, between task_park() and task_wake(). Runs no task.
 	 * Returns 0: task_wake() was called, or will be; -EALREADY: the wait is about to end by
-	 * itself; -EOPNOTSUPP: this wait can't be cancelled. NULL: no wait of this type can.
+	 * itself; -EOPNOTSUPP: this wait can't be cancelled. NULL: no wait of this type can be
+	 * cancelled.
 	 */
 	int (*cancel)(struct task_wait *w);
-	/* Describe what the wait is for, in words to follow the name; may be NULL. */
+	/* Describe what the wait is for, in words that follow the name; may be NULL. */
 	void (*describe)(const struct task_wait *w, char *text, size_t len);
 };
 
@@ -119,7 +120,7 @@ struct task_list {
 	struct leat_task **tail;
 };
 
-/* Debug builds: freed blocks kept out of use, so that a second join still finds its block free. */
+/* Freed blocks that a debug build does not reuse yet: a second join finds its block free. */
 #define TASK_DEBUG_REST 16
 
 /* The tasks of a reactor. */
@@ -167,16 +168,16 @@ struct leat_tasks {
 	struct task_frame control; /* the reactor's floating-point control, given to new tasks */
 
 	/* stop.c, while stopping */
-	uint32_t stop_next; /* first block that was not looked at ... */
-	uint32_t stop_end;  /* ... and the end of the blocks to look at */
-	uint32_t stop_runs; /* questions in a row at which all tasks left were run to their end */
-	uint64_t stop_id;   /* highest id when the stop began: higher ids were spawned since */
+	uint32_t stop_next; /* first block that was not looked at yet */
+	uint32_t stop_end;  /* end of the blocks to look at */
+	uint32_t stop_runs; /* calls of stop_ask() in a row that ran all tasks left to their end */
+	uint64_t stop_id;   /* highest id when the stop began: later tasks have higher ones */
 
 	struct task_call *calls; /* free calls, for reuse by the reactor's thread */
 
 	/* debug builds: see debug.h */
 	struct leat_task *resting[TASK_DEBUG_REST];
-	uint32_t nb_rested; /* blocks ever put there */
+	uint32_t nb_rested; /* blocks ever put into resting */
 
 	/* written by other threads */
 	struct task_call *inbox __attribute__((aligned(LEAT_CACHE_LINE))); /* answered calls */
@@ -244,7 +245,7 @@ task_self(void)
 
 int task_may_wait_slow(const char *what);
 
-/* debug.c: report scopes left behind in frames below this one, whose functions have returned. */
+/* debug.c: report held scopes on the stack below frame, whose functions have returned */
 void task_debug_frame(struct leat_task *t, const void *frame);
 
 /*
@@ -297,7 +298,7 @@ task_nb_ready(const struct leat_tasks *ts)
 
 /* Give up the CPU. The calling task is in a list already, or linked where a waker finds it. */
 void task_switch_away(struct leat_tasks *ts, struct leat_task *self);
-/* Leave the calling task, which has ended. @return the next context, if this returns */
+/* Leave the calling task, which has ended. @return the next context; may also not return */
 void *task_switch_last(struct leat_tasks *ts, struct leat_task *self);
 /* Poller of the tasks. */
 int task_poll(void *arg, uint64_t now);
@@ -310,7 +311,7 @@ void task_release(struct leat_tasks *ts, struct leat_task *t);
 /* Get the name of an unnamed task from its function. Takes microseconds. */
 const char *task_function_name(leat_task_fn fn);
 
-/* overflow.c; add and del with task_lock held */
+/* overflow.c; call add and del with task_lock held */
 void task_overflow_add(void);
 void task_overflow_del(void);
 /* Prepare the calling thread to run tasks. */
@@ -318,7 +319,7 @@ void task_overflow_thread(void);
 /* End the process, as a guard page would, if the canary below the task's stack was overwritten. */
 void task_canary_check(struct leat_tasks *ts, const struct leat_task *t);
 
-/* watch.c; add and del without task_lock, which the watchdog takes */
+/* watch.c; call add and del without task_lock, which the watchdog takes */
 void task_watch_add(struct leat_tasks *ts);
 /* tune.c: set hog_us from a settings file, if it has one. @return 0, or negative with leat_err() */
 int task_tune_add(struct leat_tasks *ts);

@@ -12,7 +12,7 @@
  *     | page | page  |            <-|       |            <-|       |            <-|
  *            |<----- stride ------->|                     grow down
  *
- * See stack.c for the kinds of guards, and how they spare the process's limit of mappings.
+ * See stack.c for the kinds of guards, and how they keep within the limit of mappings.
  */
 
 #include <stdbool.h>
@@ -33,7 +33,7 @@ struct task_stacks {
 	uint32_t nb_pages;	    /* the first nb_pages stacks have mprotect() guards */
 	uint32_t nb_canaries;	    /* the nb_canaries stacks behind them have canaries */
 	enum leat_task_guard guard; /* kind of guard of the next stack to prepare */
-	bool fall_back;		    /* may change from pages to canaries */
+	bool fall_back;		    /* guard changes from pages to canaries when pages run out */
 	uint64_t secret;	    /* canaries are derived from it */
 	unsigned int *valgrind;	    /* valgrind's ids of the stacks; NULL: not under valgrind */
 };

@@ -60,7 +60,7 @@ struct task_tools {
 	struct task_tools *from; /* context that switched to this one */
 };
 
-/* Begin a new context on stack i; forget the tools' state of an earlier one there. */
+/* Begin a new context on stack i; forget the tools' state of an earlier context on this stack. */
 static inline void
 task_tools_begin(struct task_tools *t, const struct task_stacks *s, uint32_t i)
 {
@@ -104,7 +104,7 @@ task_tools_thread(struct task_tools *t)
 #endif
 }
 
-/* Announce a switch, right before it. last: the context from never runs again. */
+/* Announce a switch, right before it. last: *from is a context that never runs again. */
 static inline void
 task_tools_leave(struct task_tools *from, struct task_tools *to, bool last)
 {

@@ -57,8 +57,8 @@ withdraw(struct leat_tasks *ts)
 	task_unlock();
 	task_watch_del(ts);
 	/*
-	 * Threads in answer() of call.c still use ts; they are a few instructions from its end.
-	 * Acquire: pairs with the release there.
+	 * Wait for threads in answer() of call.c, which still use ts for a few instructions.
+	 * Acquire: pairs with the release at its end.
 	 */
 	while (__atomic_load_n(&ts->nb_answering, __ATOMIC_ACQUIRE) != 0)
 		(void)sched_yield();
@@ -193,7 +193,7 @@ leat_tasks_destroy(struct leat_tasks *ts)
 	ret = leat_poller_remove(ts->poller);
 	if (ret < 0)
 		return ret;
-	/* First of all: a change of hog_us, on another thread, may be calling task_watch_*(). */
+	/* This comes first: on another thread a change of hog_us may be calling task_watch_*(). */
 	leat_tune_del(ts->tune);
 	withdraw(ts);
 	release(ts);

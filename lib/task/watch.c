@@ -25,7 +25,10 @@
 
 static uint32_t period_us; /* time between two looks; while the thread runs it only gets shorter */
 
-/* Protects users and thread. The watchdog never takes it: task_watch_del() joins it under lock. */
+/*
+ * Protects users and thread. The watchdog never takes this lock: task_watch_del() holds it while it
+ * joins the watchdog.
+ */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned int users;
 static pthread_t thread;
@@ -170,7 +173,7 @@ start(void)
 	(void)pthread_cond_init(&stop_cond, &cattr);
 	(void)pthread_condattr_destroy(&cattr);
 	stop = false;
-	/* Allow all CPUs: else it would share the CPU of the creating lcore, which it watches. */
+	/* Allow all CPUs: else the watchdog would share the CPU of the lcore that it watches. */
 	CPU_ZERO(&cpus);
 	for (i = 0; i < CPU_SETSIZE; i++)
 		CPU_SET(i, &cpus);
