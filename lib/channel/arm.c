@@ -68,7 +68,7 @@ chan_wake_loops(struct leat_channel *ch, uint64_t bits)
 	uint64_t one = 1;
 
 	for (i = 0; bits != 0 && i < n; i++, bits >>= 1) {
-		/* EAGAIN: it is at its maximum, and readable anyway. */
+		/* EAGAIN: the eventfd's value is at its maximum, so it is readable anyway. */
 		if ((bits & 1) != 0 && write(ch->map->efd[i], &one, sizeof(one)) < 0 &&
 		    errno != EAGAIN)
 			(void)chan_err(errno, "channel: write to the eventfd: %m");
@@ -84,7 +84,7 @@ disarm(struct leat_channel *ch)
 	atomic_fetch_and_explicit(&ch->block->room.sleepers, ~bit, memory_order_acq_rel);
 }
 
-/* Check for frames and room, as the flags in what say. An OR of those that are there, 0, -errno */
+/* Check for what the flags say: frames, room. @return an OR of those that are there; 0; -errno */
 static int
 look(struct leat_channel *ch, unsigned int what, uint32_t len)
 {
@@ -125,7 +125,7 @@ leat_channel_arm(struct leat_channel *ch, unsigned int what, uint32_t len)
 	if ((what & LEAT_CHANNEL_ARM_ROOM) != 0 && len > ch->max)
 		return chan_err(EMSGSIZE, "channel: a frame of %u bytes, at most %u", len, ch->max);
 	disarm(ch);
-	/* Clear an earlier notification: look() below sees what it was about. */
+	/* Clear an earlier notification: look() below finds the frame or room that it announced. */
 	if (read(fd, &n, sizeof(n)) < 0 && errno != EAGAIN)
 		return chan_err(errno, "channel: read from the eventfd: %m");
 	do {
@@ -133,7 +133,7 @@ leat_channel_arm(struct leat_channel *ch, unsigned int what, uint32_t len)
 		if ((what & LEAT_CHANNEL_ARM_FRAMES) != 0)
 			atomic_fetch_or_explicit(&ch->block->data.sleepers, bit,
 						 memory_order_acq_rel);
-		/* At the end the reader waits for frames that other readers hold, as in wait.c. */
+		/* At the end a reader waits until others finish, which makes room: wait.c. */
 		if (ended || (what & LEAT_CHANNEL_ARM_ROOM) != 0)
 			atomic_fetch_or_explicit(&ch->block->room.sleepers, bit,
 						 memory_order_acq_rel);

@@ -164,8 +164,8 @@ chan_positions(const struct leat_channel *ch, uint64_t *write, uint64_t *read, u
 }
 
 /*
- * Is there no frame at a position, though there are frames behind it? Not if the position was moved
- * meanwhile.
+ * For a position that has frames beyond it: is there no frame at the position itself, so that the
+ * block is corrupt? No gap if the position was moved meanwhile.
  */
 static bool
 is_gap(const struct leat_channel *ch, uint64_t pos, const _Atomic uint64_t *position)
@@ -279,7 +279,7 @@ leat_channel_close(struct leat_channel *ch)
 {
 	if (ch == NULL)
 		return;
-	/* In the child of a fork the participant is the parent's. */
+	/* In the child of a fork the participant belongs to the parent: do not touch it. */
 	if (chan_process_is_self(&ch->process)) {
 		if (ch->res_value != 0)
 			(void)leat_channel_abort(ch);

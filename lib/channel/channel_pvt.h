@@ -16,8 +16,9 @@
  *
  *     s = log2(granules)
  *
- * A granule whose mark has an older lap is free. The positions follow the marks; any participant
- * that finds a position behind moves it on.
+ * A position counts bytes and only grows. Its lap is the number of rounds through the ring. A
+ * granule whose mark has an older lap is free. The positions follow the marks; any participant that
+ * finds a position behind moves it on.
  * doc/guide/channel.md has the states, the transitions and the proof.
  */
 
@@ -42,7 +43,7 @@
  * is corrupt.
  */
 #define CHAN_TURNS 4096
-/* Looks at a frame that blocks the handle, in vain, before the handle acts. */
+/* How often a handle looks at the frame that blocks it before it checks the frame's owner. */
 #define CHAN_LOOKS 64
 
 enum chan_state {
@@ -51,7 +52,7 @@ enum chan_state {
 	CHAN_ASIDE,	/* the owner still fills it; readers have passed it */
 	CHAN_COMMITTED, /* ready to be read */
 	CHAN_READING,	/* the owner reads the frame */
-	CHAN_RETURNED,	/* frame to be read again; lies behind the read position */
+	CHAN_RETURNED,	/* to be read, though behind read: given back, or committed late */
 	CHAN_DONE,	/* read */
 	CHAN_EMPTY,	/* type 0: filler up to the end of the buffer, or an aborted reservation */
 	CHAN_END,	/* no frame follows */
@@ -70,12 +71,12 @@ struct chan_header {
 
 /*
  * A participant. The word `owner` is the participant's whole identity, so that taking a slot is
- * one compare-and-swap: who.c has the two kinds.
+ * one compare-and-swap. who.c describes the two kinds of this word.
  */
 struct chan_slot {
 	_Alignas(CHAN_LINE) _Atomic uint64_t owner; /* 0: free */
 	_Atomic uint32_t generation;
-	_Atomic uint64_t count[LEAT_CHANNEL_COUNTERS]; /* totals of all owners; the owner writes */
+	_Atomic uint64_t count[LEAT_CHANNEL_COUNTERS]; /* totals of all owners so far */
 	/* The owner's description of its process: valid if described equals owner. */
 	_Atomic uint64_t described;
 	_Atomic uint64_t start;
@@ -84,7 +85,7 @@ struct chan_slot {
 	_Atomic uint64_t before[LEAT_CHANNEL_COUNTERS]; /* value of count when the owner attached */
 };
 
-#define WHO_PID_BITS 22 /* Linux has no more */
+#define WHO_PID_BITS 22 /* pids of Linux have no more bits */
 #define WHO_PID_MASK ((UINT64_C(1) << WHO_PID_BITS) - 1)
 
 /* Namespaces of a pid and a start time: inode numbers from /proc. pid 0: unknown */
@@ -94,8 +95,8 @@ struct chan_ns {
 };
 
 /*
- * Process that attached. Tells it from the child of a fork, even from a child that has pid 1 of a
- * new pid namespace, as its parent had.
+ * The process that attached. pid and nb_forks together distinguish it from a forked child, even
+ * from a child with the same pid (both may have pid 1, each in its pid namespace).
  */
 struct chan_process {
 	pid_t pid;
@@ -115,7 +116,7 @@ struct chan_block {
 	uint64_t bytes;
 	uint32_t notify;
 	uint32_t on_death;
-	/* Of the creator, as struct chan_ns. */
+	/* Namespaces of the creator, as in struct chan_ns. */
 	uint64_t pid_ns;
 	uint64_t time_ns;
 
@@ -147,12 +148,12 @@ struct chan_map {
 	atomic_uint refs;
 	void *mem; /* NULL: the caller's memory */
 	uint64_t bytes;
-	int fd; /* the file, or -1; other processes may share it, so no lock is taken through it */
-	char *name;		/* name of shared memory, or NULL */
+	int fd;	    /* the file, or -1; never locked, as processes may share the description */
+	char *name; /* name of shared memory, or NULL */
 	struct entry *guard;	/* guard.c; NULL: the file can't shrink */
 	_Atomic bool truncated; /* the file was truncated: the block is lost */
 	/* Eventfds of NOTIFY_EVENTFD, by slot. */
-	_Atomic uint32_t nb_efd; /* largest number of participants; 0: none */
+	_Atomic uint32_t nb_efd; /* number of eventfds: one per participant; 0: none */
 	int efd[LEAT_CHANNEL_PARTICIPANTS_MAX];
 };
 
@@ -163,12 +164,12 @@ struct chan_held {
 };
 
 /*
- * Frames that block a handle: at read; at free; held by another participant when all others are
- * read.
+ * Which frame blocks a handle: the one at read; the one at free; one that another participant holds
+ * when all others are read.
  */
 enum chan_cause { CHAN_AT_READ = 0, CHAN_AT_FREE, CHAN_AT_END, CHAN_CAUSES };
 
-/* A frame that blocks the handle, and looks at it so far. */
+/* The frame that blocks the handle, and how often the handle has looked at it. */
 struct chan_stuck {
 	uint64_t at;
 	uint32_t looks;
@@ -194,14 +195,14 @@ struct leat_channel {
 	bool ended;  /* read has reached the END, where it stays */
 
 	/* Writer. */
-	uint64_t free_seen; /* copy of free, perhaps old: enough while there is room */
-	uint64_t read_seen; /* copy of read, the limit of free: readers write read often */
+	uint64_t free_seen; /* copy of free, maybe out of date; used while it shows room */
+	uint64_t read_seen; /* copy of read, which free must not pass; read changes often */
 	uint64_t res_pos;
 	uint64_t res_value; /* 0: nothing is reserved */
 
 	/* Reader. */
 	uint64_t returned_seen;
-	/* claim_returned(): search for the frames of this count; done up to search_at */
+	/* claim_returned(): value of `returned` for which it searches, and how far it has come */
 	uint64_t search_count;
 	uint64_t search_at;
 	/* Mark of the first held frame while it covers all of them; 0: each frame has its own. */
@@ -336,7 +337,7 @@ chan_prefetch_write(const volatile void *line)
 }
 
 #ifdef CHAN_DEBUG
-/* Debug builds, after each step of a position: free <= read <= write < free + size, or broken. */
+/* Debug builds: after each step, free <= read <= write < free + size, or the handle is broken. */
 void chan_check_positions(struct leat_channel *ch);
 #endif
 
@@ -359,9 +360,9 @@ chan_advance(struct leat_channel *ch, _Atomic uint64_t *position, uint64_t from,
 }
 
 /*
- * Move read over a frame that is not to be claimed there: claimed, set aside, done or empty. An
- * empty frame may lie at write if its writer died; then write is moved first, for read must not
- * overtake it.
+ * Move read over a frame that a reader must not claim any more: it is claimed already, set aside,
+ * done or empty. An empty frame may lie at write if its writer died; then write is moved first, for
+ * read must not overtake it.
  */
 static inline void
 chan_pass(struct leat_channel *ch, uint64_t r, uint64_t m)
@@ -411,7 +412,7 @@ struct leat_channel *chan_attach(struct chan_map *map, void *mem, uint64_t bytes
 
 /* ---- lock.c ---- */
 void chan_process_self(struct chan_process *p);
-/* false: this is the child of a fork. */
+/* @return false: this process is a forked child of the one that attached */
 bool chan_process_is_self(const struct chan_process *p);
 
 /* ---- who.c ---- */
@@ -420,7 +421,7 @@ struct chan_ns chan_ns_self(void);
 bool chan_ns_same(struct chan_ns a, struct chan_ns b);
 /* Get the start time of this process. @return 0, -errno */
 int chan_start_self(uint64_t *start);
-/* Words `owner` for a slot to be taken: for the holder of its lock, or by the pid. */
+/* Compose the word `owner` for a slot: of the holder of its lock; of a process, by its pid. */
 uint64_t chan_who_locked(struct leat_channel *ch, uint32_t slot);
 uint64_t chan_who_by_pid(struct leat_channel *ch, uint32_t slot, uint64_t start);
 void chan_who_describe(struct leat_channel *ch);
@@ -448,9 +449,9 @@ void chan_stuck(struct leat_channel *ch, enum chan_cause cause, uint64_t pos, ui
 int chan_tick_clock(struct leat_channel *ch) __attribute__((cold));
 
 /*
- * Check for dead participants when it is time. In each call that does not wait: a caller that
- * polls, and one that always finds something, must check, too. The clock is not read in each call
- * if calls are frequent.
+ * Check for dead participants when it is time. Each function that does not wait calls this, since a
+ * caller that only polls, or always finds something, must check, too. The clock is not read in each
+ * call if calls are frequent.
  */
 static inline int
 chan_tick(struct leat_channel *ch)
@@ -482,9 +483,9 @@ chan_end_ns(uint64_t now, uint64_t timeout_ns)
 void chan_wake(struct leat_channel *ch, bool room, bool always);
 
 /*
- * Wake waiting participants. Frames were committed, or room was made, by a read-modify-write just
- * before. A full fence between that and the load of sleepers pairs with the fence in wait.c; on x86
- * the locked instruction is a full fence.
+ * Wake waiting participants. Call this right after the read-modify-write that committed frames or
+ * made room. A full fence between this write and the load of sleepers pairs with the fence in
+ * wait.c; on x86 the locked instruction is a full fence.
  */
 static inline void
 chan_notify(struct leat_channel *ch, bool room)
@@ -505,7 +506,7 @@ chan_notify(struct leat_channel *ch, bool room)
 /* ---- room.c ---- */
 /* Move free over frames that are read. @return 1: it moved; 0; -errno */
 int chan_reclaim(struct leat_channel *ch);
-/* Is there room for this many granules, at the moment? 1, 0, -errno */
+/* Is there room for this many granules, at the moment? @return 1, 0, -errno */
 int chan_room(struct leat_channel *ch, uint32_t granules);
 /* Check the owner of the frame at which free stops: it may be dead. */
 void chan_look_at_oldest(struct leat_channel *ch);
@@ -519,7 +520,7 @@ chan_room_at(struct leat_channel *ch, uint64_t w, uint32_t granules)
 	uint64_t need = (uint64_t)granules << CHAN_SHIFT;
 	int ret;
 
-	/* More than size: free_seen is newer than w; w is out of date, and its user fails later. */
+	/* If w is older than free_seen either answer is right: the caller finds w out of date. */
 	if (__builtin_expect(w - ch->free_seen + need < ch->size, 1))
 		return 1;
 	ret = chan_reclaim(ch);

@@ -28,7 +28,7 @@ chan_set_error(int err, const char *fmt, ...)
 	errno = err;
 }
 
-/* Break the handle: nothing in the block can be relied on any more. The process goes on. */
+/* Mark the handle broken: nothing in the block can be relied on any more. The process goes on. */
 void
 chan_set_corrupt(struct leat_channel *ch, const char *what, uint64_t pos)
 {

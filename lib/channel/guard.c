@@ -50,7 +50,8 @@ static _Atomic int nb_old_handlers;
  * A handler that was installed after ours may call ours as its predecessor. If ours was then
  * installed on top of it once more, ours is called twice for the same signal: the second call must
  * pass the signal to the handler below in old_handlers. Such a nested call has the same signal
- * context and a deeper stack; after a longjmp() out of a handler only one of the two holds.
+ * context and a deeper stack; after a longjmp() out of a handler only one of these two conditions
+ * holds.
  */
 static __thread struct {
 	void *context;
@@ -75,7 +76,7 @@ replace(uintptr_t at)
 			if (start == 0 || at < start || at >= end)
 				continue;
 			map = atomic_load_explicit(&c->entries[i].map, memory_order_relaxed);
-			/* Another thread has replaced it. */
+			/* Another thread has replaced the mapping. */
 			if (atomic_load_explicit(&map->truncated, memory_order_acquire))
 				return true;
 			b = mmap((void *)start, end - start, PROT_READ | PROT_WRITE,
@@ -141,7 +142,7 @@ install(void)
 	struct sigaction sa = { .sa_sigaction = on_sigbus }, was;
 	int n = atomic_load_explicit(&nb_old_handlers, memory_order_relaxed), ret = 0;
 
-	/* Another thread installs it right now. */
+	/* Another thread is installing the handler right now. */
 	if (atomic_flag_test_and_set(&installing))
 		return 0;
 	if (sigaction(SIGBUS, NULL, &was) != 0) {

@@ -27,7 +27,7 @@ count_frames(const struct leat_channel *ch, struct leat_channel_info *info)
 
 	for (turn = 0; turn <= ch->granules; turn++) {
 		m = atomic_load_explicit(chan_mark(ch, p), memory_order_acquire);
-		/* Behind the last frame, or the granule was reused meanwhile. */
+		/* p is beyond the last frame, or the granule was reused meanwhile. */
 		if (!mark_is_at(ch, m, p))
 			return;
 		switch (mark_state(m)) {

@@ -114,13 +114,13 @@ enum leat_channel_invalid {
 /** How one participant behaves. Zeroed means all defaults. */
 struct leat_channel_opts {
 	enum leat_channel_full full; /**< what send does when there is no room */
-	/** longest wait of LEAT_CHANNEL_FULL_WAIT in a whole call, which a burst's frames share */
+	/** longest wait of a whole call, also of a burst, with LEAT_CHANNEL_FULL_WAIT, ns */
 	uint64_t full_ns;
 	enum leat_channel_wait_how wait;   /**< how receive and send wait */
 	enum leat_channel_invalid invalid; /**< what receive does with a wrong frame */
 	/**
-	 * Interval, in ms, at which the handle checks for dead participants: the longest time for
-	 * which a dead participant delays it, in calls that follow one another. The interval runs
+	 * Interval, in ms, at which the handle checks for dead participants. It is the longest time
+	 * for which a dead participant delays a handle that makes one call after another. It runs
 	 * across calls, so short waits add up. 0: 10; at most 60,000.
 	 */
 	uint32_t check_ms;
@@ -148,7 +148,7 @@ LEAT_CHANNEL_API const char *leat_channel_error(void);
 /** @name Blocks and handles */
 /**@{*/
 
-/** Bytes of memory that a channel needs; 0 if conf is invalid. conf NULL: the defaults. */
+/** Get the bytes of memory that a channel needs; 0: invalid conf. conf NULL: the defaults. */
 LEAT_CHANNEL_API uint64_t leat_channel_bytes(const struct leat_channel_conf *conf);
 
 /**
@@ -204,7 +204,7 @@ LEAT_CHANNEL_API struct leat_channel *leat_channel_attach(void *mem, uint64_t by
  *   NULL for the defaults.
  * @param fds
  *   As for leat_channel_attach().
- * @return As leat_channel_attach(). EXDEV: as there, if the file can't be opened again or can't be
+ * @return As leat_channel_attach(); EXDEV only if the file can't be opened again or can't be
  * locked.
  */
 LEAT_CHANNEL_API struct leat_channel *
@@ -226,7 +226,7 @@ LEAT_CHANNEL_API struct leat_channel *leat_channel_create(const char *name,
  * are not sealed, while they are mapped. So a call that creates or opens such a channel installs a
  * handler for SIGBUS unless the library's handler is in place. On a fault in a channel's mapping
  * the handler replaces that mapping with private memory, and calls return -EPROTO. Payload that was
- * read in place meanwhile may be zeros; leat_channel_consume() reports that. Any other SIGBUS goes
+ * read in place meanwhile may be zeros; leat_channel_consume() reports this. Any other SIGBUS goes
  * to the handler that was installed before, or has the default effect.
  *
  * A handler that is installed later, and does not call its predecessor, disables the protection
@@ -284,7 +284,7 @@ LEAT_CHANNEL_API void leat_channel_close(struct leat_channel *ch);
 /** @name Writing */
 /**@{*/
 
-/** Largest payload of a frame, in bytes: half of the buffer less the header. */
+/** Get the largest payload of a frame, in bytes: half of the buffer less the header. */
 LEAT_CHANNEL_API uint32_t leat_channel_max(const struct leat_channel *ch);
 
 /**
@@ -336,7 +336,7 @@ LEAT_CHANNEL_API int leat_channel_send_frames(struct leat_channel *ch,
  */
 LEAT_CHANNEL_API int leat_channel_reserve(struct leat_channel *ch, uint32_t type, uint64_t hash,
 					  uint32_t len, void **data);
-/** Does the handle have a reservation? */
+/** Tell whether the handle has a reservation. */
 LEAT_CHANNEL_API bool leat_channel_reserved(const struct leat_channel *ch);
 /** Publish the reserved frame. @return 0; -EINVAL: no reservation */
 LEAT_CHANNEL_API int leat_channel_commit(struct leat_channel *ch);
@@ -344,8 +344,8 @@ LEAT_CHANNEL_API int leat_channel_commit(struct leat_channel *ch);
 LEAT_CHANNEL_API int leat_channel_abort(struct leat_channel *ch);
 
 /**
- * End the channel in order: nothing can be sent any more; a reader gets -ESHUTDOWN when all frames
- * are read.
+ * End the channel. Nothing can be sent any more, but frames that were sent can still be read; when
+ * all are read, a reader gets -ESHUTDOWN.
  */
 LEAT_CHANNEL_API int leat_channel_terminate(struct leat_channel *ch);
 
@@ -355,8 +355,8 @@ LEAT_CHANNEL_API int leat_channel_terminate(struct leat_channel *ch);
 
 /**
  * Take up to n frames. They stay in shared memory and belong to this reader until
- * leat_channel_consume() or leat_channel_give_back(). data, len, type and hash are checked copies;
- * the payload is as safe as the processes that share the memory.
+ * leat_channel_consume() or leat_channel_give_back(). data, len, type and hash are checked copies.
+ * The payload is not copied: any process that shares the memory can still change it.
  *
  * @param ch
  *   The handle.
@@ -371,7 +371,7 @@ LEAT_CHANNEL_API int leat_channel_terminate(struct leat_channel *ch);
  *   - -ESHUTDOWN: terminated, and all frames are read; while another reader holds a frame that may
  *     come back, the call returns -EAGAIN
  *   - -EPROTO: the block is corrupt, or a frame is and the policy is INVALID_END
- *   - -EINVAL: n
+ *   - -EINVAL: n is out of range
  */
 LEAT_CHANNEL_API int leat_channel_peek(struct leat_channel *ch, struct leat_channel_frame *frames,
 				       unsigned int n);
@@ -446,7 +446,8 @@ LEAT_CHANNEL_API int leat_channel_recv_frame(struct leat_channel *ch, void *buf,
  *   them are ignored.
  * @param outcome
  *   The pointer that is compared with good.
- * @return As leat_channel_consume() and so on; -EINVAL also if ch is NULL: it was ended before
+ * @return As leat_channel_consume() and so on; -EINVAL also if ch is NULL: the caller has settled
+ * before
  */
 LEAT_CHANNEL_API int leat_channel_settle(struct leat_channel *ch, bool reservation,
 					 const void *good, const void *outcome, ...);
@@ -489,9 +490,9 @@ enum leat_channel_arm_for {
 };
 
 /**
- * The participant's eventfd, with NOTIFY_EVENTFD: to be polled for reading, by poll(2), epoll(7) or
- * the like, after leat_channel_arm(). The handle owns it: the caller neither reads, writes nor
- * closes it.
+ * Get the participant's eventfd, with NOTIFY_EVENTFD. Poll it for reading, by poll(2), epoll(7) or
+ * the like, after leat_channel_arm(). The handle owns the eventfd: the caller must not read, write
+ * or close it.
  * @return The descriptor, or -EOPNOTSUPP: the channel does not notify by eventfds, or
  * leat_channel_set_eventfds() was not called
  */
@@ -517,7 +518,7 @@ LEAT_CHANNEL_API int leat_channel_fd(const struct leat_channel *ch);
  *
  * Each armed participant is notified of each frame, though only one takes it, and of the end. A
  * participant that dies between committing and notifying notifies none: therefore call
- * leat_channel_recover() every check_ms or so. A wait disarms.
+ * leat_channel_recover() every check_ms or so. A call that waits disarms the descriptor.
  *
  * @param ch
  *   The handle.
@@ -539,8 +540,8 @@ LEAT_CHANNEL_API int leat_channel_arm(struct leat_channel *ch, unsigned int what
  * participant that the channel may have, the same in each process and in the same order. They are
  * duplicated, and made O_NONBLOCK. Handles of leat_channel_join() share those of the first handle;
  * leat_channel_memfd() and leat_channel_accept() set them. Without eventfds a participant has no
- * descriptor and can't wake participants that poll theirs; waits need none. Not while another
- * thread uses a handle of the same memory.
+ * descriptor and can't wake participants that poll theirs; waits need none. Do not call this
+ * while another thread uses a handle of the same memory.
  *
  * @param ch
  *   The handle.
@@ -556,8 +557,8 @@ LEAT_CHANNEL_API int leat_channel_set_eventfds(struct leat_channel *ch, const in
 
 /**
  * Look for dead participants, and recover their frames and slots. Each handle does so when it
- * attaches, and then every check_ms, in whatever call it makes then: one that waits, sends or
- * peeks. A participant that makes no call for longer than that calls this function.
+ * attaches, and then every check_ms, within its calls that wait, send or peek. A participant that
+ * makes no such call for longer than check_ms must call this function instead.
  * @return Number of dead participants found; -EPROTO
  */
 LEAT_CHANNEL_API int leat_channel_recover(struct leat_channel *ch);
@@ -579,7 +580,7 @@ enum leat_channel_counter {
 struct leat_channel_who {
 	uint32_t slot;	     /**< its number, 0 to participants_max - 1 */
 	int32_t pid;	     /**< process id */
-	uint64_t start;	     /**< of the process, in clock ticks since boot; 0: unknown */
+	uint64_t start;	     /**< start time of the process, clock ticks since boot; 0: unknown */
 	uint32_t generation; /**< number of participants that have used the slot */
 	bool alive;	     /**< false: its process or thread is known to be dead */
 	bool waiting;	     /**< it sleeps until a frame or room is there */
@@ -588,8 +589,8 @@ struct leat_channel_who {
 
 /** State of a channel, at about one moment. */
 struct leat_channel_info {
-	uint64_t size,	/**< of the buffer, bytes */
-		bytes;	/**< of the whole block, its buffer included */
+	uint64_t size,	/**< size of the buffer, bytes */
+		bytes;	/**< size of the whole block, bytes, its buffer included */
 	uint64_t write, /**< position at which the next frame is reserved, bytes */
 		read,	/**< position up to which readers have claimed the frames, bytes */
 		free;	/**< position up to which frames are done and their room is free, bytes */

@@ -55,8 +55,8 @@ static void
 init(void)
 {
 	/*
-	 * ENOMEM: then a fork at this very moment may copy the descriptor, which delays recovery
-	 * until the child ends.
+	 * If this fails (ENOMEM), a fork between open and close may copy the descriptor, which
+	 * delays recovery until the child ends.
 	 */
 	(void)pthread_atfork(before_fork, after_fork, in_child);
 }
@@ -76,7 +76,10 @@ chan_process_is_self(const struct chan_process *p)
 	       p->nb_forks == atomic_load_explicit(&nb_forks, memory_order_relaxed);
 }
 
-/* Signals are blocked since a handler may fork; a cancelled thread would keep the mutex. */
+/*
+ * Signals are blocked since a handler may fork. Cancellation is disabled since a cancelled thread
+ * would keep the mutex.
+ */
 static void
 forbid_fork(sigset_t *saved, int *cancel)
 {
@@ -117,8 +120,8 @@ open_path(const char *path, bool shm)
 }
 
 /*
- * Open another description of the map's file. Without /proc by its name, if that still names the
- * same file.
+ * Open the map's file again, for a file description of its own: through /proc, or without /proc by
+ * its name, if the name still belongs to the same file.
  */
 static int
 open_private(const struct chan_map *map)

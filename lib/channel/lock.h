@@ -17,8 +17,8 @@
  * don't work
  */
 int chan_lock_take(struct leat_channel *ch);
-/* Drop the lock. Not in the child of a fork, which does not have the mapping. */
+/* Drop the lock. Do not call this in the child of a fork, which does not have the mapping. */
 void chan_lock_drop(struct leat_channel *ch);
-/* @return 1; 0; -errno: it can't be queried, such as without a descriptor of the file */
+/* Tell whether a slot's lock is held. @return 1; 0; -errno: unknown, e.g. without the file */
 int chan_lock_is_held(const struct leat_channel *ch, uint32_t slot);
 #endif /* CHANNEL_LOCK_H */

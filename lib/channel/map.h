@@ -6,9 +6,9 @@
 
 #include "channel_pvt.h"
 
-/* Create a map with one reference. It owns fd, on failure too. mem NULL: the file is mapped. */
+/* Create a map with one reference. Takes over fd, even on failure. mem NULL: maps the file. */
 struct chan_map *chan_map_new(void *mem, uint64_t bytes, int fd);
-/* Have the mapping, at mem, replaced if its file is truncated. @return 0, -errno */
+/* Have the mapping at mem replaced by private memory if its file is truncated. @return 0, -errno */
 int chan_guard(struct chan_map *map, void *mem);
 void chan_unguard(struct chan_map *map);
 void chan_map_put(struct chan_map *map);

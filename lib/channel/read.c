@@ -29,7 +29,7 @@ look_ahead(struct leat_channel *ch, uint64_t r, uint64_t m, unsigned int *n)
 	uint64_t p = r, end = (r | (ch->size - 1)) + 1;
 	unsigned int k, max = *n;
 
-	/* Each mark says where the next mark is, but they lie close together. */
+	/* Only a mark tells where the next one is, but they lie close together: fetch all lines. */
 	for (k = 8; k < max; k += 8)
 		__builtin_prefetch((const void *)chan_mark(ch, r + k * CHAN_GRANULE));
 	k = 0;
@@ -98,7 +98,7 @@ release(struct leat_channel *ch, uint64_t pos, uint64_t value, bool notify)
 		atomic_store_explicit(chan_mark(ch, pos), mark_to(value, CHAN_DONE),
 				      memory_order_release);
 	else
-		/* A read-modify-write for chan_notify(). */
+		/* chan_notify() must follow a read-modify-write. */
 		(void)atomic_exchange_explicit(chan_mark(ch, pos), mark_to(value, CHAN_DONE),
 					       memory_order_acq_rel);
 }
@@ -189,8 +189,8 @@ something_returned(const struct leat_channel *ch)
 }
 
 /*
- * Where to search behind the read position: from free on, or from where the search for the same
- * count stopped.
+ * Get where a search behind the read position begins, *p: at free, or where the search for the same
+ * count stopped. *r: the read position, where it ends.
  */
 static int
 search_begin(struct leat_channel *ch, uint64_t count, uint64_t *p, uint64_t *r)
@@ -213,8 +213,8 @@ search_begin(struct leat_channel *ch, uint64_t count, uint64_t *p, uint64_t *r)
 /*
  * Claim a RETURNED frame behind the read position: one to be delivered again, or one that was set
  * aside and then committed. @return 1; 0: none; -EPROTO. Returned frames are rare: a participant
- * that makes one increments the count, and a reader that has found none for a count need not search
- * again. A reader that has found one continues behind it, so all of them take one walk.
+ * that makes one increments the count `returned`, and a reader that has found none for a count need
+ * not search again. A reader that has found one continues after it, so one walk finds all.
  */
 static int
 claim_returned(struct leat_channel *ch, struct leat_channel_frame *f)
@@ -276,10 +276,11 @@ claim_returned(struct leat_channel *ch, struct leat_channel_frame *f)
 }
 
 /*
- * Set the frame at read aside: it is RESERVED, and its writer is slow. Only when a frame lies
- * behind it: then write is beyond it, and read may move over it. The mark names no reader, so this
- * reader may die at any point. at_once: the reader is about to sleep, and no writer may wake it for
- * the frames behind. @return whether to look again
+ * Set the frame at read aside: it is RESERVED, and its writer is slow. This happens only when a
+ * frame follows: then write is beyond this one, and read may move over it. The mark names no
+ * reader, so this reader may die at any point. at_once: do not wait for the writer any longer,
+ * since the reader is about to sleep and perhaps no writer wakes it for the frames that follow.
+ * @return whether to look again
  */
 static bool __attribute__((noinline))
 set_aside(struct leat_channel *ch, uint64_t r, uint64_t m, bool at_once)
@@ -342,8 +343,8 @@ claim_next(struct leat_channel *ch, struct leat_channel_frame *frames, unsigned 
 		k = n;
 		granules = look_ahead(ch, r, m, &k);
 		/*
-		 * Checked after the marks: an earlier frame of the same writer, which was set
-		 * aside, was counted before these frames were committed.
+		 * Check this after the marks were loaded. If an earlier frame of the same writer
+		 * was set aside, the writer counted it before it committed these frames.
 		 */
 		if (__builtin_expect(something_returned(ch), 0))
 			return 0;
@@ -364,9 +365,9 @@ enum behind {
 };
 
 /*
- * Look for unfinished frames behind read, at the end: nothing is reserved after the END, so these
- * marks stay. *held: position of the frame that makes it BEHIND_HELD. @return enum behind, or
- * -EPROTO
+ * Look for unfinished frames behind read, when read has reached the END: nothing is reserved any
+ * more, so these marks stay. *held: for BEHIND_HELD, the position of the frame that is held.
+ * @return enum behind, or -EPROTO
  */
 static int
 look_behind(struct leat_channel *ch, uint64_t *held)
@@ -381,8 +382,8 @@ look_behind(struct leat_channel *ch, uint64_t *held)
 		if (!mark_is_at(ch, m, p) || !mark_fits(ch, m, p))
 			return chan_corrupt(ch, "length of a frame", p);
 		/*
-		 * Its writer may have died before it counted: a search that has passed the frame
-		 * must find it.
+		 * The participant that returned the frame may have died before it incremented the
+		 * count: let the search go back to this frame.
 		 */
 		if (mark_state(m) == CHAN_RETURNED) {
 			ch->search_at = p;

@@ -66,7 +66,8 @@ chan_put_back(struct leat_channel *ch, uint64_t pos, uint64_t m, bool drop)
 		&ch->block->count[lost ? LEAT_CHANNEL_LOST : LEAT_CHANNEL_RETURNED], 1,
 		memory_order_relaxed);
 	/*
-	 * After the mark. If this participant dies before, the recovery of its slot increments it.
+	 * Increment the count after the mark was stored. If this participant dies in between, the
+	 * recovery of its slot increments the count.
 	 */
 	if (!lost)
 		atomic_fetch_add_explicit(&ch->block->returned, 1, memory_order_release);
@@ -75,10 +76,10 @@ chan_put_back(struct leat_channel *ch, uint64_t pos, uint64_t m, bool drop)
 }
 
 /*
- * Split what a dead reader claimed as one frame, if there are several: the marks of the others lie
- * inside of the first one's. The result is that of split() by its owner: each mark becomes READING,
- * owned by the dead reader, and the first frame's, whose length then ends at the second, comes
- * last. A participant that does the same later finds no COMMITTED mark inside.
+ * If a dead reader claimed several frames as one, split them: the marks of the others lie inside of
+ * the first frame. The result is the same as if the reader had called split(): each mark becomes
+ * READING, owned by the dead reader. The mark of the first frame is changed last: its length then
+ * ends at the second frame. A participant that does the same later finds no COMMITTED mark inside.
  *
  * The inner frames lie one behind the other up to the end. Marks inside of an inner frame are
  * skipped, so a whole recovery costs a few looks at each granule.
@@ -107,7 +108,7 @@ split_dead(struct leat_channel *ch, uint64_t pos, uint64_t m)
 		     (uint64_t)mark_owner(m) << MARK_OWNER_SHIFT | CHAN_READING;
 		if (!mark_is_at(ch, in, p) || mark_len(ch, in) == 0 || mark_len(ch, in) > len - i ||
 		    (mark_state(in) != CHAN_COMMITTED && in != to)) {
-			/* Corrupt, unless the first mark has changed: another one was faster. */
+			/* Corrupt, unless the mark has changed: another participant was faster. */
 			if (atomic_load_explicit(chan_mark(ch, pos), memory_order_acquire) == m)
 				(void)chan_corrupt(ch, "frames claimed together", p);
 			return true;
@@ -319,7 +320,7 @@ chan_held_up(struct leat_channel *ch, enum chan_cause cause, uint64_t pos)
 	if (s->at != pos || s->looks == 0) {
 		s->at = pos;
 		s->looks = 1;
-		/* A caller that gets "not yet" at the end may ask once and never again. */
+		/* At the end, check now: a caller that gets "not yet" may never ask again. */
 		return cause == CHAN_AT_END;
 	}
 	/* Checking costs system calls: do it after 64 looks, 128, 256, ..., then each 4096th. */

@@ -8,8 +8,8 @@
 #include "channel_pvt.h"
 
 /*
- * No frame lies at f, which was free. Is that corruption? Not if read was at f, too, or if free
- * moved or a frame was stored there meanwhile.
+ * No frame lies at f, the value of free. Is the block corrupt? Not if read was at f, too, or if
+ * free moved or a frame was stored there meanwhile.
  */
 static bool
 is_wrong(const struct leat_channel *ch, uint64_t f)

@@ -24,7 +24,7 @@ chan_slot_claim(struct leat_channel *ch, uint32_t slot, uint64_t owner)
 	return true;
 }
 
-/* @return 1; 0: no slot is free */
+/* Take a free slot for this process, by its pid and start time. @return 1; 0: no slot is free */
 static int
 take_by_pid(struct leat_channel *ch, uint64_t start)
 {
@@ -38,7 +38,7 @@ take_by_pid(struct leat_channel *ch, uint64_t start)
 	return 0;
 }
 
-/* No lock is to be had. Can other participants tell by its pid whether this process lives? */
+/* Without a lock: can other participants tell by its pid whether this process lives? */
 static int
 check_pid(const struct leat_channel *ch, int err, uint64_t *start)
 {
@@ -64,7 +64,7 @@ free_one(struct leat_channel *ch)
 		ret = chan_recover_slot(ch, i);
 		if (ret != 0)
 			return ret;
-		/* Another participant recovered it. */
+		/* Another participant recovered the slot. */
 		if (atomic_load_explicit(&ch->block->slots[i].owner, memory_order_relaxed) == 0)
 			return 1;
 	}

@@ -17,8 +17,9 @@
  * sleepers until they check for dead participants: check_ms.
  *
  * At the end no frame is committed any more, but a frame that another reader holds may come back;
- * when it is consumed instead, all frames are read. A reader that waits for either has its bit in
- * both words, and a participant that makes room wakes the readers whose bits are in both.
+ * when it is consumed instead, all frames are read. A reader that waits for either sets its bit in
+ * the sleepers of frames and of room. A participant that makes room wakes the readers whose bits
+ * are in both.
  */
 
 #include <linux/futex.h>
@@ -62,7 +63,7 @@ chan_wake(struct leat_channel *ch, bool room, bool always)
 	if (bits == 0 && !always)
 		return;
 	/*
-	 * With eventfds, too, participants that wait in a call sleep at the futex: always wake it.
+	 * Always wake the futex: with eventfds, too, participants that wait in a call sleep there.
 	 */
 	atomic_fetch_add_explicit(&w->seq, 1, memory_order_acq_rel);
 	(void)syscall(SYS_futex, &w->seq, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);

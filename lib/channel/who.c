@@ -181,7 +181,10 @@ chan_who_describe(struct leat_channel *ch)
 	atomic_store_explicit(&s->described, ch->owner, memory_order_release);
 }
 
-/* @return false: the owner died before it described itself, or the slot has another owner by now */
+/*
+ * Get how the owner has described its process.
+ * @return false: it died before it did so, or the slot has another owner by now
+ */
 static bool
 described(const struct leat_channel *ch, uint32_t slot, uint64_t owner, uint64_t *start,
 	  struct chan_ns *ns)
@@ -218,7 +221,7 @@ process_lives(pid_t pid, uint64_t start)
 
 	if (pid <= 0 || (kill(pid, 0) != 0 && errno == ESRCH))
 		return false;
-	/* /proc may hide it: then assume that it is the same process. */
+	/* /proc may hide the process: then assume that it still runs. */
 	if (!read_stat(pid, &state, &threads, &ticks))
 		return true;
 	if ((ticks & START_MASK) != (start & START_MASK))
@@ -244,7 +247,7 @@ chan_alive(const struct leat_channel *ch, uint32_t slot, uint64_t owner)
 		if (!described(ch, slot, owner, &start, &ns))
 			return true;
 	}
-	/* A process that seems dead is so only if pid and start time mean the same to both. */
+	/* It certainly is dead only if pid and start time mean the same to both processes. */
 	return process_lives((pid_t)(owner & WHO_PID_MASK), start) ||
 	       !chan_ns_same(chan_ns_self(), ns);
 }

@@ -37,7 +37,7 @@ stamp(struct leat_channel *ch, uint64_t pos, uint32_t granules)
 		atomic_store_explicit(&mark[i], value, memory_order_relaxed);
 }
 
-/* Reserve the region at w, whose mark was seen. @return false: another participant was faster. */
+/* Reserve the region at w, whose mark was loaded as seen. @return false: another was faster */
 static bool
 take(struct leat_channel *ch, uint64_t w, uint64_t seen, uint32_t granules)
 {
@@ -94,7 +94,8 @@ publish_aside(struct leat_channel *ch, uint64_t pos, uint64_t seen, uint64_t res
 		to = mark_to(to, CHAN_RETURNED);
 	}
 	/*
-	 * Only the owner changes it now. release: as in publish(); read-modify-write: chan_notify()
+	 * Only the owner changes the mark now. release: as in publish(). A read-modify-write, since
+	 * chan_notify() must follow one.
 	 */
 	(void)atomic_exchange_explicit(chan_mark(ch, pos), to, memory_order_acq_rel);
 	/* After the mark: a reader that has seen the count finds the frame. */
@@ -403,7 +404,7 @@ send_some(struct leat_channel *ch, const struct leat_channel_frame *frames, unsi
 	ret = reserve(ch, granules, &pos);
 	if (ret != 0)
 		return ret;
-	/* The mark of all these frames, which are of one lap, but for the length. */
+	/* All these frames lie in one lap: their marks differ in the length only. */
 	m = mark_make(ch, pos, 0, ch->slot, CHAN_COMMITTED);
 	for (i = 0, p = pos; i < n; i++, p += (uint64_t)g << CHAN_SHIFT) {
 		h = chan_frame(ch, p);
@@ -435,7 +436,8 @@ leat_channel_send_frames(struct leat_channel *ch, const struct leat_channel_fram
 	*done = (struct leat_channel_sent){ 0 };
 	for (sent = 0; sent < n; sent += k) {
 		/*
-		 * Frames that fit before the end of the buffer, together no longer than one may be.
+		 * Count the frames that fit before the end of the buffer, and whose total length is
+		 * allowed for one frame.
 		 */
 		left = ch->granules - chan_index(ch, atomic_load_explicit(&ch->block->write,
 									  memory_order_relaxed));
@@ -507,7 +509,7 @@ leat_channel_terminate(struct leat_channel *ch)
 			    memory_order_acq_rel, memory_order_relaxed))
 			break;
 	}
-	/* Also if the END was there: its writer may have died before it woke a reader. */
+	/* Wake readers even if the END was there: its writer may have died before it did so. */
 	atomic_thread_fence(memory_order_seq_cst);
 	chan_wake(ch, false, true);
 	chan_wake(ch, true, true);
