@@ -233,8 +233,8 @@ up(struct leat_stream *s)
 
 /*
  * Poll the ops that a peer sent before its end. They are complete before its last event is
- * reported, but may wait to be polled; later they would be taken for ops of the next peer with its
- * id.
+ * reported, but may wait to be polled; later they would be taken for ops of the next peer with the
+ * same id.
  */
 static void
 poll_remaining(struct leat_stream_net *net)

@@ -5,7 +5,7 @@
  *
  * Each message that has to be sent is a bit in `pending`, and is composed when it can be posted, so
  * nothing queues up behind a peer that takes no messages. Order where it matters: windows are
- * registered in their order, and the end of a direction comes behind the last byte.
+ * registered in their order, and the end of a direction comes after the last byte.
  *
  *     client                              server
  *       GET 0xffff ---------------------->        unless no_features (leat_stream_net_conf)
@@ -33,7 +33,7 @@ free_op(struct leat_stream *s)
 	return NULL;
 }
 
-/* @return false: the device has no room */
+/* Post a control message. @return false: the device has no room */
 static bool
 post(struct leat_stream *s, struct stream_ctrl_op *c, const struct stream_ctrl *m)
 {
@@ -108,7 +108,7 @@ sent(struct leat_stream *s, uint8_t what)
 			s->pending |= PENDING_ANSWER;
 		break;
 	case PENDING_SET:
-		/* The server starts when it has this; bytes that are sent behind it come later. */
+		/* The server starts when it gets this SET; bytes sent after it arrive later. */
 		s->features_known = true;
 		s->go = true;
 		stream_work(s);
@@ -237,7 +237,7 @@ memory(struct leat_stream *s, const struct stream_ctrl *m)
 		s->nb_windows = 0;
 		s->window_off = 0;
 	} else if (s->nb_windows == STREAM_WINDOWS) {
-		/* The first window may be full, and not left yet. */
+		/* If the first window is full, only this side has not moved on yet. */
 		if (s->window_off < s->windows[0].len) {
 			stream_fail(s, -EPROTO, "more than %u windows", STREAM_WINDOWS);
 			return;

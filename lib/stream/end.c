@@ -27,7 +27,7 @@ disconnect(struct leat_stream *s)
 		return;
 	s->state = STREAM_ENDING;
 	stream_timer_stop(s);
-	/* This fails when the peer has ended already: its event is on the way then. */
+	/* This fails if the peer has ended already: then its last event is on the way. */
 	(void)leat_ep_disconnect(s->net->ep, s->peer);
 	stream_ready_touch(s);
 }
@@ -206,7 +206,7 @@ count_left(const struct leat_stream_net *net, const struct leat_stream **first)
 	return n;
 }
 
-/* Ask the application whether its streams may be closed; after half of the time they are. */
+/* Ask the application whether its streams may be closed; after half of the time they may. */
 static bool
 may_close(struct leat_stream_net *net, uint64_t now, uint64_t until)
 {
@@ -233,7 +233,7 @@ stream_net_drain(void *arg, uint64_t until)
 		const uint64_t left = until == UINT64_MAX ? leat_us_to_cycles(STOP_US)
 							  : until - RTE_MIN(until, now);
 
-		/* The last eighth is for the device, to disconnect. */
+		/* The last eighth of the time is for the device, to disconnect. */
 		net->stop_at = RTE_MIN(at, leat_time_add(now, left - left / 8));
 	}
 	leat_stream_unlisten(net);

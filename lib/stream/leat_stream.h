@@ -8,8 +8,9 @@
  * A byte stream over one-sided writes: the protocol of Redis and Valkey over RDMA.
  *
  * Each side registers a receive window. Its peer writes into the window with WRITE_IMM, from the
- * beginning to the very last byte; the immediate says how many bytes are new. When its owner has
- * read all of a window, it registers the window again, and the writer starts at its beginning.
+ * beginning to the very last byte; the immediate says how many bytes are new. When the
+ * owner of the window has read all of it, it registers the window again, and the writer starts at
+ * the window's beginning.
  *
  *     writer                                         reader
  *       leat_stream_write()
@@ -57,8 +58,8 @@
  * Modes. On devices that keep the order of writes (leat_dev_info.write_order: verbs RC, ring) the
  * bytes on the wire are those of Redis and Valkey, so their clients and servers can be peers. On
  * other devices (libfabric's) both sides are leat's: there are two windows per direction, and each
- * notice carries its sequence number and offset, so that a notice that overtakes another reveals no
- * bytes that have not arrived (doc/guide/stream.md).
+ * WRITE_IMM is a notice that carries its sequence number and offset, so that a notice that
+ * overtakes another reveals no bytes that have not arrived (doc/guide/stream.md).
  *
  * Memory. Each stream has its own window and send buffer, mapped and registered for it alone. Their
  * sum over all streams of a net has a limit (leat_stream_net_conf.mem_max), beyond which connection
@@ -101,17 +102,17 @@ struct leat_stream_net;
 #define LEAT_STREAM_TX_MAX (16u << 20)
 /** Default size of a send buffer, bytes. */
 #define LEAT_STREAM_TX_DEFAULT (256u << 10)
-/** Streams of a net, if leat_stream_net_conf.max_streams is 0. */
+/** Most streams of a net, if leat_stream_net_conf.max_streams is 0. */
 #define LEAT_STREAM_STREAMS_DEFAULT 64
-/** Limit of the windows and send buffers of a net, if its mem_max is 0, bytes. */
+/** Limit of the windows and send buffers of a net, bytes, if its mem_max is 0. */
 #define LEAT_STREAM_MEM_DEFAULT (UINT64_C(1) << 30)
 /** Interval of a server's keepalives, if keepalive_ms is 0, ms. */
 #define LEAT_STREAM_KEEPALIVE_MS 3000
-/** Intervals without a sign of life after which a client ends its stream, if silence_ms is 0. */
+/** Keepalive intervals of silence after which a client ends its stream, if silence_ms is 0. */
 #define LEAT_STREAM_KEEPALIVES_MISSED 3
-/** leat_stream_close(): time to send what was written, if timeout_us is 0, us. */
+/** Time in which leat_stream_close() sends what was written, us, if timeout_us is 0. */
 #define LEAT_STREAM_CLOSE_US 1000000
-/** In leat_stream_net_conf, as a time: never. */
+/** Value of a time in leat_stream_net_conf: never. */
 #define LEAT_STREAM_NEVER UINT32_MAX
 /** @} */
 
@@ -124,16 +125,16 @@ enum leat_stream_mode {
 
 /** Configuration of a net. Zeroed means all defaults. */
 struct leat_stream_net_conf {
-	/** Name of the device, "fabric_verbs0"; NULL: the last --vdev. No other is ever used. */
+	/** Name of the device, "fabric_verbs0"; NULL: the last --vdev. No other device is used. */
 	const char *dev;
 	const char *name; /**< name for logs and telemetry; copied; NULL: the endpoint's */
-	/** streams at a time; 0: LEAT_STREAM_STREAMS_DEFAULT, or as many as the device allows */
+	/** most streams at a time; 0: LEAT_STREAM_STREAMS_DEFAULT, or what the device allows */
 	uint32_t max_streams;
 	uint32_t rx_size; /**< receive window of a stream, bytes; 0: LEAT_STREAM_RX_DEFAULT */
 	/**
-	 * Send buffer of a stream, bytes; 0: LEAT_STREAM_TX_DEFAULT. The device never has more
-	 * bytes of the stream at a time than this, rounded up to a notice, those of
-	 * leat_stream_send() included.
+	 * Send buffer of a stream, bytes; 0: LEAT_STREAM_TX_DEFAULT. This also limits the bytes of
+	 * the stream that the device has at a time, those of leat_stream_send() included; only the
+	 * last WRITE_IMM may go beyond the limit.
 	 */
 	uint32_t tx_size;
 	/**
@@ -146,25 +147,26 @@ struct leat_stream_net_conf {
 	uint32_t peer_window_max;
 	/**
 	 * Interval of keepalives that accepted streams send, ms; 0: LEAT_STREAM_KEEPALIVE_MS;
-	 * LEAT_STREAM_NEVER. Peers may rely on them.
+	 * LEAT_STREAM_NEVER: none are sent, although peers may rely on them.
 	 */
 	uint32_t keepalive_ms;
-	/** As keepalive_ms, of streams that were connected from here; 0: none are sent. */
+	/** As keepalive_ms, for streams that were connected from here; 0: none are sent. */
 	uint32_t client_keepalive_ms;
 	/**
 	 * Silence (neither data nor a keepalive) after which a stream that was connected from here
 	 * ends with -ETIMEDOUT, ms; 0: LEAT_STREAM_KEEPALIVES_MISSED times
-	 * LEAT_STREAM_KEEPALIVE_MS; LEAT_STREAM_NEVER. Servers are known to send keepalives.
+	 * LEAT_STREAM_KEEPALIVE_MS, since servers are known to send keepalives; or
+	 * LEAT_STREAM_NEVER.
 	 */
 	uint32_t silence_ms;
-	/** As silence_ms, of accepted streams; 0: never. Most clients send no keepalives. */
+	/** As silence_ms, for accepted streams; 0: never, since most clients send no keepalives. */
 	uint32_t client_silence_ms;
 	/** Time without data in either direction after which a stream ends, ms; 0: never. */
 	uint32_t idle_ms;
-	enum leat_stream_mode mode; /**< COMPAT where the device can't do it is an error */
+	enum leat_stream_mode mode; /**< an error if the device can't do it */
 	/**
-	 * Don't ask servers for leat's features (half-close). For servers that end a connection
-	 * when they are asked, which Redis' and Valkey's don't.
+	 * Don't ask servers for leat's features (half-close). Set this for servers that end a
+	 * connection when they are asked; those of Redis and Valkey don't.
 	 */
 	bool no_features;
 	/**
@@ -177,8 +179,8 @@ struct leat_stream_net_conf {
 	 * what its peers have asked for: until this function returns 0 it is called again, and the
 	 * streams work as ever. NULL: they are closed at once.
 	 * @param until
-	 *   Time of leat_now() at which the streams are closed whatever is returned; UINT64_MAX:
-	 *   none.
+	 *   Time of leat_now() at which the streams are closed whatever this function returns;
+	 *   UINT64_MAX: no such time.
 	 */
 	int (*drain)(void *arg, uint64_t until);
 	void *drain_arg; /**< argument of drain */
@@ -213,9 +215,9 @@ LEAT_API struct leat_stream_net *leat_stream_net_open(struct leat_reactor *r,
  *
  * @return
  *   - 0, also for NULL
- *   - -ETIMEDOUT: closed, but of some streams not all that was written could be sent
- *   - -EBUSY: called in a callback of the net; or the device did not give back what was posted, and
- *     leat_err_msg() names it: the net still exists
+ *   - -ETIMEDOUT: closed, but some streams could not send all that was written
+ *   - -EBUSY: the net still exists. The call was made in a callback of the net; or the device did
+ *     not give back all posted ops, and leat_err_msg() says which
  *   - -EPERM: wrong thread
  */
 LEAT_API int leat_stream_net_close(struct leat_stream_net *net);
@@ -223,9 +225,9 @@ LEAT_API int leat_stream_net_close(struct leat_stream_net *net);
 /** Return the endpoint of a net, for its counters. */
 LEAT_API struct leat_ep *leat_stream_net_ep(const struct leat_stream_net *net);
 
-/** Functions that a net calls for connectors. */
+/** Functions that a net calls when peers connect. */
 struct leat_stream_listener {
-	/** Take a stream that is up, with the watch not set. Called from the net's poller. */
+	/** Take a new stream, which is up and not watched yet. Called from the net's poller. */
 	void (*accept)(struct leat_stream *s, void *arg);
 	/**
 	 * Decide whether to admit a peer, before anything is allocated for it. NULL: all peers are
@@ -247,7 +249,7 @@ struct leat_stream_listener {
 LEAT_API int leat_stream_listen(struct leat_stream_net *net, const char *addr,
 				const struct leat_stream_listener *listener);
 
-/** Refuse connectors from here on; the address stays in use until the net is closed. */
+/** Refuse new connections from here on; the address stays in use until the net is closed. */
 LEAT_API void leat_stream_unlisten(struct leat_stream_net *net);
 
 /** Copy the address at which a net listens, as leat_ep_listen_addr(). */
@@ -288,8 +290,8 @@ LEAT_API struct leat_stream *leat_stream_connect(struct leat_stream_net *net, co
 #define LEAT_STREAM_DRAINED 0x08
 
 /**
- * Handle a stream that is in a state it is watched for. Called once per turn as long as it is. The
- * callback may make any call, and close this and other streams.
+ * Handle a stream that is in a state it is watched for. Called once per turn as long as the stream
+ * is in such a state. The callback may make any call, and close this and other streams.
  * @param s
  *   The stream.
  * @param ready
@@ -344,7 +346,7 @@ LEAT_API ssize_t leat_stream_borrow(struct leat_stream *s, const void **data);
 
 /**
  * Give back the first n bytes of what leat_stream_borrow() returned.
- * @return 0; -EINVAL: more than that have arrived
+ * @return 0; -EINVAL: fewer than n bytes have arrived
  */
 LEAT_API int leat_stream_give_back(struct leat_stream *s, size_t n);
 
@@ -378,8 +380,8 @@ LEAT_API ssize_t leat_stream_writev(struct leat_stream *s, const struct iovec *i
 LEAT_API int leat_stream_reserve(struct leat_stream *s, struct iovec iov[2]);
 
 /**
- * Write the first n bytes that were put where leat_stream_reserve() said.
- * @return 0; -EINVAL: more than there was room for; -EPIPE: as leat_stream_write()
+ * Write the first n bytes that the caller has put into the pieces of leat_stream_reserve().
+ * @return 0; -EINVAL: n is larger than the pieces; -EPIPE: as leat_stream_write()
  */
 LEAT_API int leat_stream_commit(struct leat_stream *s, size_t n);
 
@@ -387,8 +389,8 @@ LEAT_API int leat_stream_commit(struct leat_stream *s, size_t n);
 LEAT_API void leat_stream_flush(struct leat_stream *s);
 
 /**
- * Bytes of registered memory that are sent without a copy. The caller's; between leat_stream_send()
- * and done() this struct and the bytes are the stream's.
+ * Bytes of registered memory that are sent without a copy. The caller owns this struct and the
+ * bytes, but between leat_stream_send() and done() they belong to the stream.
  */
 struct leat_stream_out {
 	const void *buf;    /**< the bytes */
@@ -397,7 +399,7 @@ struct leat_stream_out {
 	/**
 	 * Take the bytes back. Called from the net's poller.
 	 * @param status
-	 *   0: they are in the peer's memory; else as leat_stream_error()
+	 *   0: the bytes are in the peer's memory; else as leat_stream_error()
 	 */
 	void (*done)(struct leat_stream_out *out, int status);
 	/** @cond private */
@@ -410,7 +412,7 @@ struct leat_stream_out {
 };
 
 /**
- * Write without a copy, behind the bytes written before.
+ * Write without a copy, after the bytes written before.
  * @return 0; -EINVAL: no bytes, region or function; -EPIPE: as leat_stream_write(); -EAGAIN:
  *   connecting
  */
@@ -445,8 +447,8 @@ LEAT_API void leat_stream_abort(struct leat_stream *s);
 /**
  * Return why a stream ended. 0: it has not, or the peer closed in order; -ETIMEDOUT: no connection
  * in time, or silence, or idle; -ECONNREFUSED, -EHOSTUNREACH: as leat_event.status of a failed
- * connect; -ECONNRESET: the peer died; -EPROTO: the peer broke the protocol; -ENOMEM: its window
- * could not be registered; -EIO.
+ * connect; -ECONNRESET: the peer died; -EPROTO: the peer broke the protocol; -ENOMEM: the
+ * stream's window could not be registered; -EIO.
  */
 LEAT_API int leat_stream_error(const struct leat_stream *s);
 
@@ -465,7 +467,7 @@ LEAT_API uint64_t leat_stream_id(const struct leat_stream *s);
 /** Return the net of a stream. */
 LEAT_API struct leat_stream_net *leat_stream_net_of(const struct leat_stream *s);
 
-/** Set the application's pointer, which the library only keeps. */
+/** Store a pointer of the application, which the library does not use itself. */
 LEAT_API void leat_stream_user_set(struct leat_stream *s, void *user);
 
 /** Return the application's pointer, NULL at first. */
@@ -494,19 +496,19 @@ LEAT_API void leat_stream_info_get(const struct leat_stream *s, struct leat_stre
 
 /** Counters of a net since it was opened. */
 struct leat_stream_net_stats {
-	uint32_t streams;	  /**< streams that exist now, closing ones included */
-	uint64_t mem;		  /**< bytes of windows and send buffers now */
-	uint64_t accepted;	  /**< accepted streams that came up */
-	uint64_t connected;	  /**< streams connected from here that came up */
-	uint64_t refused;	  /**< connectors turned away: by admit, mem_max or max_streams */
-	uint64_t closed;	  /**< streams that ended in order */
-	uint64_t failed;	  /**< streams that ended otherwise */
-	uint64_t protocol;	  /**< of failed: because the peer broke the protocol */
-	uint64_t tx_bytes,	  /**< bytes written to the memory of peers */
-		rx_bytes;	  /**< bytes that arrived */
-	uint64_t tx_notices,	  /**< WRITE_IMM posted */
-		rx_notices;	  /**< WRITE_IMM that arrived */
-	uint64_t keepalives_sent, /**< keepalives sent */
+	uint32_t streams;	     /**< streams that exist now, closing ones included */
+	uint64_t mem;		     /**< bytes of windows and send buffers now */
+	uint64_t accepted;	     /**< accepted streams that came up */
+	uint64_t connected;	     /**< streams connected from here that came up */
+	uint64_t refused;	     /**< connections refused: by admit, mem_max or max_streams */
+	uint64_t closed;	     /**< streams that ended in order */
+	uint64_t failed;	     /**< streams that ended otherwise */
+	uint64_t protocol;	     /**< of failed: streams whose peer broke the protocol */
+	uint64_t tx_bytes,	     /**< bytes written to the memory of peers */
+		rx_bytes;	     /**< bytes that arrived */
+	uint64_t tx_notices,	     /**< WRITE_IMM posted */
+		rx_notices;	     /**< WRITE_IMM that arrived */
+	uint64_t keepalives_sent,    /**< keepalives sent */
 		keepalives_received; /**< keepalives that arrived */
 };
 

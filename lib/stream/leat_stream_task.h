@@ -59,7 +59,7 @@ LEAT_API int leat_stream_task_connect(struct leat_stream_net *net, const char *a
 
 /**
  * Wait until a stream is in one of the states want, LEAT_STREAM_* or-ed.
- * @return those of want that it is in, > 0; -EBUSY: a watch is set
+ * @return those states of want that the stream is in, > 0; -EBUSY: a watch is set
  */
 LEAT_API int leat_stream_task_wait(struct leat_stream *s, uint32_t want);
 

@@ -7,9 +7,9 @@
 
 #include "stream_pvt.h"
 
-/* Peers beyond max_streams: connectors that are about to be refused, and peers that are leaving. */
+/* Peers beyond max_streams: some are about to be refused, others are leaving. */
 #define MORE_PEERS 8
-/* Receives, if the device has as many: a peer may have 1024 notices under way. */
+/* Number of receives, if the device allows it: a peer may have 1024 notices under way. */
 #define RX_DEPTH_MIN 512u
 #define RX_DEPTH_MAX 4096u
 #define RX_PER_STREAM 8u
@@ -422,14 +422,14 @@ give_up_all(struct leat_stream_net *net)
 	}
 }
 
-/* @return 0, or -EBUSY: the device did not give back some ops */
+/* Close all streams, and wait for their ops. @return 0, or -EBUSY: the device kept some ops */
 static int
 streams_close(struct leat_stream_net *net)
 {
 	const uint64_t until = leat_time_add(leat_now(), leat_us_to_cycles(net->conf.close_us));
 	const uint64_t limit = leat_time_add(until, leat_us_to_cycles(BACK_US));
 
-	/* Streams that were cut off before this have logged it themselves. */
+	/* Streams that were cut off before this call have logged it themselves. */
 	net->cut = false;
 	release_all(net);
 	while (net->stats.streams > 0 || net->outs_done != NULL) {

@@ -54,19 +54,19 @@
 #include "stream_tune.h"
 #include "stream_wire.h"
 
-/* Room of a receive: longer than a control message, so that a wrong length is seen. */
+/* Bytes of a receive: more than a control message, so that a wrong length is seen. */
 #define STREAM_RECV_LEN 64
 /* Control messages of one stream that the device has at a time. */
 #define STREAM_CTRLS 4
-/* Questions for features that wait for their answer; one more ends the stream. */
+/* Most questions of the peer for features that wait for an answer; one more ends the stream. */
 #define STREAM_ANSWERS 8
 /* Windows that the peer has registered at a time, in mode WINDOWS. */
 #define STREAM_WINDOWS 2
-/* Notices of one stream that the device has at a time: few of the 1024 receives of a peer. */
+/* Most notices of one stream that the device has at a time: few, as a peer has 1024 receives. */
 #define STREAM_NOTICES_MAX 64
-/* Notices that may be ahead of a missing one; a notice's number has 8 bits. */
+/* Most notices that may be ahead of a missing one; a notice's number has 8 bits. */
 #define STREAM_REORDER 128
-/* Bytes of one WRITE_IMM: the reader can begin before all of a long write has arrived. */
+/* Most bytes of one WRITE_IMM: a reader can begin before all of a long write has arrived. */
 #define STREAM_CHUNK (64u << 10)
 /* Ops per leat_ep_post() call. */
 #define STREAM_BURST 16
@@ -76,7 +76,7 @@ enum stream_state {
 	STREAM_CONNECTING,
 	STREAM_ACCEPTED, /* the request was accepted, and the stream is not up yet */
 	STREAM_UP,
-	/* Disconnected, or a connect that is taken back: waits for the peer's last event. */
+	/* Disconnected, or its connect was given up: the stream waits for the peer's last event. */
 	STREAM_ENDING,
 	STREAM_OVER, /* the device has released the peer */
 };
@@ -142,9 +142,9 @@ struct leat_stream {
 	bool known;    /* the application knows the stream, or will be told of it */
 	bool released; /* the application has called leat_stream_close() or _abort() */
 	bool draining; /* disconnect when all is sent */
-	bool aborting; /* ... without waiting for that */
+	bool aborting; /* disconnect at once */
 	bool dropped;  /* leat_stream_abort(): unsent bytes are no failure */
-	bool cut;      /* the time was up before all was sent */
+	bool cut;      /* the time to close was up before all was sent */
 	bool go;       /* bytes may be posted */
 	uint16_t peer;
 	uint32_t index, token;
@@ -167,11 +167,11 @@ struct leat_stream {
 	struct leat_mr *tx_mr;
 	uint32_t tx_off, tx_in;	  /* offsets of tx_posted and of tx_head in the buffer */
 	uint32_t tx_flight;	  /* number of WRITE_IMM that the device has */
-	uint32_t tx_flight_bytes; /* ... and their bytes */
+	uint32_t tx_flight_bytes; /* bytes of these WRITE_IMM */
 	uint64_t tx_head, tx_posted, tx_done;
 	uint64_t tx_total; /* bytes posted, of the send buffer and of outs */
 	struct leat_stream_out *outs, **outs_end;
-	bool shut; /* this direction has ended: nothing more can be written */
+	bool shut; /* the sending direction has ended: nothing more can be written */
 	bool end_sent;
 
 	/* receiving */
@@ -192,7 +192,7 @@ struct leat_stream {
 	uint16_t answers[STREAM_ANSWERS]; /* selects of the peer's questions */
 	uint64_t features;		  /* features that both sides have */
 	bool features_known;
-	bool features_asked; /* the peer has asked for leat's */
+	bool features_asked; /* the peer has asked for leat's features */
 
 	/* readiness */
 	uint32_t want;
@@ -271,7 +271,7 @@ struct leat_stream_net {
  * leat_mr_register(); with leat_err()
  */
 int stream_mem_get(struct leat_stream *s);
-/* Deregister it: the peer can't reach the window any more. Bytes that arrived can be read. */
+/* Deregister a stream's memory: the peer can't reach the window. Bytes in it can be read. */
 void stream_mem_close(struct leat_stream *s);
 void stream_mem_put(struct leat_stream *s);
 
@@ -301,7 +301,7 @@ int stream_wait(struct leat_stream *s, uint32_t want);
 void stream_tx_run(struct leat_stream *s);
 void stream_tx_done(struct stream_tx_op *t);
 bool stream_tx_empty(const struct leat_stream *s);
-/* Give back all outs that are not posted in full. */
+/* Give each leat_stream_out that is not posted in full back to the application. */
 void stream_tx_end(struct leat_stream *s);
 int stream_outs_run(struct leat_stream_net *net);
 
@@ -313,7 +313,7 @@ void stream_rx_registered(struct leat_stream *s);
 uint32_t stream_rx_window(const struct leat_stream *s);
 
 /* reorder.c */
-/* @return bytes that have become readable, in order; -EPROTO */
+/* Process a notice of mode WINDOWS. @return number of bytes that became readable; -EPROTO */
 int64_t stream_reorder_notice(struct leat_stream *s, uint64_t imm);
 
 /* ctrl.c */

@@ -4,9 +4,9 @@
 
 /*
  * Format of every byte that a stream puts on the wire. Integers are big-endian; a control message
- * is 32 bytes, sent with SEND. Source of the first four rows: "Valkey over RDMA",
- * valkey-io/valkey-doc topics/RDMA.md. The other rows are leat's, and are sent only to peers that
- * asked for leat's features.
+ * is 32 bytes, sent with SEND. Source of the rows feature, keepalive and memory: "Valkey over
+ * RDMA", valkey-io/valkey-doc topics/RDMA.md. The other rows are leat's. An end is sent only to
+ * peers that asked for leat's features.
  *
  *     offset        0        2        4          8           16               24         28
  *     feature       opcode   select   0 .......................................  features (8)
@@ -59,7 +59,7 @@ struct stream_ctrl {
 	uint64_t total; /* bytes that an ended direction has sent */
 };
 
-/* @param wide: keys of 64 bits, and a token */
+/* Encode a control message. wide: with a key of 64 bits, and a token */
 void stream_wire_encode(uint8_t *to, const struct stream_ctrl *c, bool wide);
 
 /* Decode a message of any opcode. The caller checks the opcode. */
@@ -83,7 +83,7 @@ stream_notice_seq(uint64_t imm)
 	return (uint8_t)(imm >> 24);
 }
 
-/* Return the offset behind the last byte: 1 to 2^24. */
+/* Return the offset that follows the last byte of a notice: 1 to 2^24. */
 static inline uint32_t
 stream_notice_end(uint64_t imm)
 {

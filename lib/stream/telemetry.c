@@ -16,7 +16,7 @@
 #include "leat_compat.h"
 #include "stream_pvt.h"
 
-/* Streams in one answer; telemetry's answers end at 16 KiB. */
+/* Most streams in one answer: DPDK limits answers to 16 KiB. */
 #define STREAMS_MAX 24
 
 struct stream_copy {

@@ -16,12 +16,15 @@
 
 #include "stream_pvt.h"
 
-/* Longer than any pause of an honest peer that its device does not bridge. */
+/*
+ * A stream ends when the device completes none of its ops for this time, ms. No honest peer pauses
+ * for that long, except while its device still takes writes.
+ */
 #define STALL_MS 30000
 #define ACCEPT_MS 5000
-/* Interval of looks while no deadline is due. */
+/* Interval of looks while no deadline is due, ms. */
 #define LATER_MS 60000
-/* A timer that fires later than this was held up: nothing was polled meanwhile. */
+/* A timer that is late by more than this, ms, was held up: nothing was polled meanwhile. */
 #define LATE_MS 500
 
 static uint64_t
@@ -48,7 +51,7 @@ silence_ms(const struct leat_stream *s)
 	return ms == LEAT_STREAM_NEVER ? 0 : ms;
 }
 
-/* Has ms passed since a moment? If not, lower *due to when it will have. */
+/* Have ms milliseconds passed since a moment? If not, lower *due to the time when they have. */
 static bool
 passed(uint64_t since, uint32_t ms, uint64_t now, uint64_t *due)
 {

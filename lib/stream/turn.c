@@ -8,7 +8,7 @@
  *     "stream"            stream_turn(): callbacks, then the bytes written in this turn are posted,
  *                         then the receives that were used
  *
- * The second poller comes behind the first in each turn: the application learns of bytes in the
+ * The second poller comes after the first in each turn: the application learns of bytes in the
  * turn in which they arrived, and its answer goes out in that turn, with all others for the same
  * peer. The first poller calls no callback.
  */
@@ -154,7 +154,7 @@ stream_on_ops(void *arg, struct leat_ep *ep, struct leat_op **ops, uint16_t n, u
 		arrived(net, ops[i]);
 		idle(net, ops[i]);
 	}
-	/* Otherwise they are posted behind the answers, so that no answer waits for that. */
+	/* Usually receives are posted after the answers, so that no answer waits for that. */
 	if (unlikely(net->nb_rx_idle > net->nb_rx / RX_PART) && !net->closing)
 		stream_rx_post(net);
 	for (i = 0; i < n; i++) {
@@ -179,7 +179,7 @@ work_run(struct leat_stream_net *net)
 		s->in_work = false;
 		stream_ctrl_run(s);
 		stream_tx_run(s);
-		/* The end of the direction is sent behind the last byte. */
+		/* The end of the direction is sent after the last byte. */
 		if ((s->pending & PENDING_END) != 0)
 			stream_ctrl_run(s);
 		stream_drain_check(s);
@@ -199,7 +199,7 @@ stream_turn(void *arg, uint64_t now)
 		stream_telemetry_answer(net);
 	if (likely(net->tune != NULL))
 		leat_tune_serve(net->tune);
-	/* Not at the end: retries that find no room must not keep the reactor from idling. */
+	/* Retry here, not at the end: a retry that finds no room must not keep the reactor busy. */
 	if (unlikely(net->starved != NULL))
 		retry_starved(net);
 	net->calling = true;

@@ -8,9 +8,10 @@
  *     outs         before = 700: sent when tx_posted is 700, ahead of byte 700 of the buffer
  *
  * A WRITE_IMM carries bytes that are contiguous in the source, fit into the peer's window, and are
- * at most a chunk. The device has at most half as many of a stream as are free: however many peers
- * stop taking writes, some are left for the others. Nor has it more bytes of a stream than a send
- * buffer holds, plus a chunk: more bytes make no device faster, but some slower.
+ * at most a chunk. A stream may have at most half as many ops with the device as are free: however
+ * many peers stop taking writes, some ops are left for the others. The device has no more bytes of
+ * a stream than a send buffer holds, plus a chunk: more bytes make no device faster, but some
+ * slower.
  */
 
 #include "stream_pvt.h"
@@ -29,7 +30,7 @@ room_of(const struct leat_stream *s)
 	return s->tx_size - (uint32_t)(s->tx_head - s->tx_done);
 }
 
-/* @return 0: bytes may be written; -EAGAIN, -EPIPE */
+/* Check whether the application may write. @return 0: it may; -EAGAIN, -EPIPE */
 static int
 writable(const struct leat_stream *s)
 {
@@ -198,7 +199,7 @@ posted(struct leat_stream *s, struct stream_tx_op *t)
 	STREAM_COUNT(s->net->stats.tx_notices, 1);
 }
 
-/* Return the room in the peer's window. When the first of two is full the second becomes it. */
+/* Return the room in the peer's window. If the first of two is full, drop it for the second. */
 static uint32_t
 window_room(struct leat_stream *s)
 {
@@ -222,7 +223,7 @@ something_left(const struct leat_stream *s)
 	return s->tx_posted < s->tx_head || s->outs != NULL;
 }
 
-/* @return false: the device, or the pool, has no room */
+/* Post one WRITE_IMM. @return false: the device or the pool has no room */
 static bool
 post_one(struct leat_stream *s, uint32_t room)
 {
@@ -264,7 +265,7 @@ stream_tx_run(struct leat_stream *s)
 			return;
 		}
 		s->stalled = false;
-		/* The next completion of this stream resumes it. */
+		/* At the limit, wait: the next completion of this stream resumes it. */
 		if (s->tx_flight > 0 &&
 		    (s->tx_flight >= flight_max(s->net) || s->tx_flight_bytes >= s->tx_size))
 			return;

@@ -68,7 +68,7 @@ peer_free(struct tags_ep *e, struct tags_peer *p)
 	p->state = TAGS_P_FREE;
 }
 
-/* Keep the limits of the peer's hello. */
+/* Store the limits that the peer's hello sets. */
 static void
 peer_limits(const struct tags_ep *e, struct tags_peer *p, const struct tags_hello *h)
 {

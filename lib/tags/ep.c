@@ -29,13 +29,14 @@ tags_ops(const struct leat_dev_info *info)
 	    info->priv_accept < TAGS_HELLO_LEN)
 		return 0;
 	/*
-	 * Segments have tokens, but a notice of WRITE_IMM may have none: then src must name the
-	 * peer.
+	 * Segments have tokens, but a notice of WRITE_IMM may have none: then leat_op.src must name
+	 * the peer.
 	 */
 	if (!info->source && (info->ops & LEAT_OP_BIT(LEAT_OP_WRITE_IMM)) != 0)
 		return 0;
 	/*
-	 * If the device would keep untagged messages as well, the layer takes over SEND and RECV.
+	 * If the device would keep any number of unexpected messages, the layer takes over SEND
+	 * and RECV, too.
 	 */
 	return info->unexpected_bounded ? OPS_TAGGED : OPS_MESSAGE;
 }
@@ -255,7 +256,7 @@ tags_ep_abort(struct leat_ep *ep)
 		tags_tx_stop(e, p, -ESHUTDOWN);
 	}
 	tags_rx_drop_all(e, -ESHUTDOWN);
-	/* One-sided ops come back with the shutdown, which can't fail: it is the first. */
+	/* One-sided ops come back with the shutdown, which can't fail: it is the first one. */
 	(void)leat_ep_shutdown(e->inner, 0);
 }
 

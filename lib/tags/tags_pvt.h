@@ -87,8 +87,8 @@
  *
  * If both sides close at once, each side's BYE answers the other side's.
  *
- * Credits are returned in every header, and in a CREDIT when half of a class's window is due: for a
- * window w, h = (w + 1) / 2. At most two CREDITs per class are on the way. Proof: the k-th CREDIT
+ * Credits are returned in every header, and in a CREDIT when h = (w + 1) / 2 credits of a class are
+ * due, half of its window w. At most two CREDITs per class are on the way. Proof: the k-th CREDIT
  * is sent when kh segments were received. The sender could send the last of these only after
  * kh - w <= (k - 2)h credits had come back, that is after it had received the (k-2)th CREDIT.
  * tags_credits() enforces that: a CREDIT must return something.
@@ -284,7 +284,7 @@ struct tags_ep {
 	 * LEAT_QUEUE_NONE where the device keeps that order by itself.
 	 */
 	struct leat_queue *recv_queue;
-	struct tags_peer *peers;	     /* inner's nb_peers */
+	struct tags_peer *peers;	     /* nb_peers of the inner endpoint */
 	struct tags_peer_list todo, refused; /* see enum tags_queued */
 	struct tags_iop_list shared;	     /* free shared segments */
 	struct tags_tx_list free_tx;
@@ -311,11 +311,11 @@ struct tags_ep {
 	uint32_t nb_onesided, onesided_max; /* one-sided ops with the device */
 	uint32_t tx_depth;		    /* send depth of the inner endpoint */
 	uint32_t nb_tx, nb_rx;
-	uint16_t priv_connect, priv_accept; /* bytes left for the caller's data */
+	uint16_t priv_connect, priv_accept; /* private data left for the caller, bytes */
 	uint32_t nb_chunks;
 	uint32_t nb_leaving;	   /* peers with leaving set */
 	struct tags_chunk *chunks; /* buffers for one connection each */
-	struct tags_place *places; /* nb_chunks of them have segments */
+	struct tags_place *places; /* the first nb_chunks have segments */
 	struct tags_iop *segs;	   /* nb_shared shared segments */
 	uint8_t *seg_mem;
 	struct leat_mr *seg_mr;
@@ -428,7 +428,7 @@ void tags_events(struct tags_ep *e);
 void tags_peer_check(struct tags_ep *e, struct tags_peer *p);
 /* End a connection, unless it has ended. */
 void tags_peer_end(struct tags_ep *e, struct tags_peer *p, int status, const char *text);
-/* End a connection with -EPROTO: the peer broke the protocol. why: a clause, with "it" the peer. */
+/* End a connection with -EPROTO: the peer broke the protocol. why: a clause, "it" is the peer. */
 void tags_peer_fail(struct tags_ep *e, struct tags_peer *p, const char *why);
 
 /* ---- mem.c ---- */

@@ -55,7 +55,7 @@
 #define TAGS_HDR_MAX 48
 #define TAGS_HELLO_LEN 20
 #define TAGS_VERSION 3
-/* First seq and done: each connection passes their wrap early, see leat_cursor.h. */
+/* Start value of seq and done, so that each connection passes their wrap early: leat_cursor.h. */
 #define TAGS_START 0xff38
 /* Mask of the place in a token. */
 #define TAGS_TOKEN_PEER UINT64_C(0xffff)

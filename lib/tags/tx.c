@@ -9,7 +9,7 @@
  *
  * Segments go to the device in bursts. One-sided ops but WRITE_IMM need no credit: they go behind
  * the segments built so far, ahead of TSENDs that wait for credits. So a WRITE and a SEND posted
- * behind it arrive in this order. On a device that keeps the order of writes the layer keeps it as
+ * after it arrive in this order. On a device that keeps the order of writes the layer keeps it as
  * well: while a SEND or WRITE_IMM is pending, one-sided ops wait behind it.
  */
 
@@ -72,7 +72,7 @@ seg_put(struct tags_ep *e, struct tags_iop *iop)
 	STAILQ_INSERT_HEAD(list, iop, link);
 }
 
-/* Build a segment. There is a free one. */
+/* Build a segment; the caller knows that one is free. */
 static void
 build(struct tags_ep *e, struct tags_peer *p, struct tags_hdr *h, struct tags_tx *tx,
       const void *payload, uint32_t bytes)
@@ -105,7 +105,7 @@ build(struct tags_ep *e, struct tags_peer *p, struct tags_hdr *h, struct tags_tx
 	STAILQ_INSERT_TAIL(&p->built, iop, link);
 }
 
-/* TSENDs have no place in the order of messages and writes: leat_dev_info.write_order. */
+/* Is the op one of those that leat_dev_info.write_order keeps in order? TSENDs are not. */
 static inline bool
 is_ordered(const struct tags_tx *tx)
 {
@@ -127,7 +127,7 @@ pending_del(struct tags_peer *p, struct tags_tx *tx)
 	p->nb_ordered -= is_ordered(tx);
 }
 
-/* Check whether an op takes a bounce buffer of the peer. */
+/* Check whether an op uses up a bounce buffer of the peer. */
 static inline bool
 needs_credit(const struct leat_op *op)
 {
@@ -286,8 +286,8 @@ flush(struct tags_ep *e, struct tags_peer *p)
 	uint16_t i, n, took;
 
 	/*
-	 * First: a header returns credits for bounce buffers, which must be with the device by
-	 * then.
+	 * Repost bounce buffers first: the headers return credits for them, so the device must
+	 * have them by then.
 	 */
 	tags_repost(e);
 	while (!STAILQ_EMPTY(&p->built)) {
@@ -353,7 +353,7 @@ tags_todo_run(struct tags_ep *e)
 	unsigned int i;
 
 	/*
-	 * Not all refused peers: trying all of them in each poll would slow down the other peers.
+	 * Try only some of the refused peers: trying all in each poll would slow down the others.
 	 */
 	for (i = 0; i < TAGS_RETRIES && (p = TAILQ_FIRST(&e->refused)) != NULL; i++) {
 		TAILQ_REMOVE(&e->refused, p, link);
@@ -474,8 +474,9 @@ tags_tx_done(struct tags_ep *e, struct tags_iop *iop)
 		tx_check(e, tx);
 	}
 	/*
-	 * Usually the connection is ending, and the event to come has the reason. A peer that said
-	 * BYE need not wait for this side's.
+	 * A send usually fails because the connection is ending: then the event to come has the
+	 * reason. It also fails when a peer that has said BYE does not wait for this side's BYE.
+	 * End the connection only in other cases.
 	 */
 	if (unlikely(status < 0) && p->state == TAGS_P_UP && !p->bye &&
 	    e->inner->peers[p->id].state == LEAT_PEER_UP) {
