@@ -18,7 +18,7 @@
  *
  * A position counts bytes and only grows. Its lap is the number of rounds through the ring. A
  * granule whose mark has an older lap is free. The positions follow the marks; any participant that
- * finds a position behind moves it on.
+ * finds a position that lags moves it on.
  * doc/guide/channel.md has the states, the transitions and the proof.
  */
 
@@ -210,7 +210,7 @@ struct leat_channel {
 	unsigned int nb_held;
 	struct chan_held held[CHAN_BURST];
 
-	uint64_t looked; /* recovery: marks looked at, to measure its cost */
+	uint64_t looked; /* marks that recovery has looked at, to measure its cost */
 
 	/* One for each cause: a handle may be blocked by all of them in turn. */
 	struct chan_stuck stuck[CHAN_CAUSES];
@@ -417,7 +417,7 @@ bool chan_process_is_self(const struct chan_process *p);
 
 /* ---- who.c ---- */
 struct chan_ns chan_ns_self(void);
-/* Are both namespaces known, and the same? */
+/* Are the namespaces of a and b known, and the same? */
 bool chan_ns_same(struct chan_ns a, struct chan_ns b);
 /* Get the start time of this process. @return 0, -errno */
 int chan_start_self(uint64_t *start);

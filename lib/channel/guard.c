@@ -49,7 +49,7 @@ static _Atomic int nb_old_handlers;
 /*
  * A handler that was installed after ours may call ours as its predecessor. If ours was then
  * installed on top of it once more, ours is called twice for the same signal: the second call must
- * pass the signal to the handler below in old_handlers. Such a nested call has the same signal
+ * pass the signal to the next older handler in old_handlers. Such a nested call has the same signal
  * context and a deeper stack; after a longjmp() out of a handler only one of these two conditions
  * holds.
  */

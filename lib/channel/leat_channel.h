@@ -53,9 +53,9 @@ extern "C" {
 #define LEAT_CHANNEL_SIZE_MAX (UINT64_C(1) << 30)
 /** Bytes of a frame's header. Header and payload together are rounded up to 64 bytes. */
 #define LEAT_CHANNEL_HEADER 16
-/** How often a frame is delivered at most, when its readers die or give it back. */
+/** Most deliveries of a frame whose readers die or give it back. */
 #define LEAT_CHANNEL_DELIVERIES 4
-/** Timeout: wait for ever. */
+/** Value of a timeout: wait for ever. */
 #define LEAT_CHANNEL_FOREVER UINT64_MAX
 
 struct leat_channel;
@@ -74,8 +74,8 @@ enum leat_channel_notify {
 
 /** What happens to a frame that a reader held when it died. */
 enum leat_channel_on_death {
-	LEAT_CHANNEL_REDELIVER = 0, /**< it is delivered to another reader */
-	LEAT_CHANNEL_DROP,	    /**< it is dropped */
+	LEAT_CHANNEL_REDELIVER = 0, /**< the frame is delivered to another reader */
+	LEAT_CHANNEL_DROP,	    /**< the frame is dropped */
 };
 
 /** Properties of a channel. Zeroed means all defaults. */
@@ -128,7 +128,7 @@ struct leat_channel_opts {
 
 /** A frame of a burst. */
 struct leat_channel_frame {
-	void *data;    /**< payload; when sending it is only read */
+	void *data;    /**< payload; only read when sending */
 	uint32_t len;  /**< bytes of the payload, from 1 */
 	uint32_t type; /**< not 0 */
 	uint64_t hash; /**< hash of the type's definition: both sides can check that they agree */
@@ -139,7 +139,7 @@ struct leat_channel_frame {
 	uint32_t redelivered;
 };
 
-/** leat_channel_send(): the frame was dropped, as the writer's policy says. */
+/** Value of leat_channel_send(): the frame was dropped, as the writer's policy says. */
 #define LEAT_CHANNEL_DROPPED 1
 
 /** The calling thread's last error in words: operation, cause and what to check; never NULL. */
@@ -382,7 +382,7 @@ LEAT_CHANNEL_API int leat_channel_peek(struct leat_channel *ch, struct leat_chan
  */
 LEAT_CHANNEL_API int leat_channel_consume(struct leat_channel *ch);
 /**
- * Finish the first n held frames; those behind them stay held. @return as leat_channel_consume()
+ * Finish the first n held frames; later ones stay held. @return as leat_channel_consume()
  */
 LEAT_CHANNEL_API int leat_channel_consume_some(struct leat_channel *ch, unsigned int n);
 /**
@@ -409,7 +409,7 @@ LEAT_CHANNEL_API int leat_channel_give_back(struct leat_channel *ch);
  *
  * @return
  *   Its length, or as leat_channel_peek(), or -EMSGSIZE: size is too small; the frame was given
- *   back, which counts as one of its deliveries. leat_channel_recv_frame() tells the size needed.
+ *   back, which counts as one of its deliveries. leat_channel_recv_frame() returns the size needed.
  */
 LEAT_CHANNEL_API int leat_channel_recv(struct leat_channel *ch, void *buf, uint32_t size,
 				       uint32_t *type, uint64_t *hash);
@@ -453,8 +453,8 @@ LEAT_CHANNEL_API int leat_channel_settle(struct leat_channel *ch, bool reservati
 					 const void *good, const void *outcome, ...);
 
 /**
- * Callback of leat_channel_dispatch(). @return 0; any other value gives back this frame and those
- * behind it
+ * Callback of leat_channel_dispatch(). @return 0; any other value gives back this frame and all
+ * later ones
  */
 typedef int (*leat_channel_fn)(void *arg, const struct leat_channel_frame *frame);
 

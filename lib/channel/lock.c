@@ -12,9 +12,9 @@
  *
  * So the lock ends with the memory of the process: when its last thread ends, however it ends, and
  * when it calls exec. A child does not inherit it, as it would inherit a descriptor. It survives
- * when the program closes another descriptor of the file, unlike a record lock of the process. To
- * query it takes any descriptor of the file, and no /proc: the answer is the same in each pid,
- * time, user or mount namespace.
+ * when the program closes another descriptor of the file, unlike a record lock of the process. Any
+ * descriptor of the file is enough to query the lock, without /proc: the answer is the same in each
+ * pid, time, user or mount namespace.
  */
 
 #include <fcntl.h>

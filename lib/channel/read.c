@@ -19,8 +19,8 @@
 #include "channel_pvt.h"
 
 /*
- * Find committed frames that lie one behind the other in one lap, n at most, and fill held with
- * them. Their data is prefetched meanwhile.
+ * Find committed frames that follow each other in one lap, n at most, and fill held with them.
+ * Their data is prefetched meanwhile.
  * @return granules of all n frames
  */
 static uint32_t
@@ -59,7 +59,7 @@ claim(struct leat_channel *ch, uint64_t m, unsigned int n, uint32_t granules)
 {
 	uint64_t value = mark_resize(ch, ch->held[0].value, granules);
 
-	/* acquire: the frame; release: pairs with participants that move read over it */
+	/* acquire: before the frame is read; release: pairs with participants that move read */
 	if (!atomic_compare_exchange_strong_explicit(chan_mark(ch, ch->held[0].pos), &m, value,
 						     memory_order_acq_rel, memory_order_relaxed))
 		return false;
@@ -85,7 +85,7 @@ split(struct leat_channel *ch)
 	for (i = 1; i < ch->nb_held; i++)
 		atomic_store_explicit(chan_mark(ch, ch->held[i].pos), ch->held[i].value,
 				      memory_order_relaxed);
-	/* release: the other marks */
+	/* release: publishes the other marks */
 	atomic_store_explicit(chan_mark(ch, ch->held[0].pos), ch->held[0].value,
 			      memory_order_release);
 }
@@ -116,7 +116,7 @@ give_back(struct leat_channel *ch, unsigned int from)
 
 /*
  * Drop the ith held frame, whose header is invalid. @return 0; -EPROTO: INVALID_END, and the frames
- * behind it were given back
+ * after it were given back
  */
 static int __attribute__((cold, noinline)) drop_invalid(struct leat_channel *ch, unsigned int i)
 {

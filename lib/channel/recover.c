@@ -81,7 +81,7 @@ chan_put_back(struct leat_channel *ch, uint64_t pos, uint64_t m, bool drop)
  * READING, owned by the dead reader. The mark of the first frame is changed last: its length then
  * ends at the second frame. A participant that does the same later finds no COMMITTED mark inside.
  *
- * The inner frames lie one behind the other up to the end. Marks inside of an inner frame are
+ * The inner frames follow each other up to the end. Marks inside of an inner frame are
  * skipped, so a whole recovery costs a few looks at each granule.
  * @return whether there were several; if the block is corrupt, the handle is broken
  */
@@ -118,7 +118,7 @@ split_dead(struct leat_channel *ch, uint64_t pos, uint64_t m)
 								memory_order_relaxed,
 								memory_order_relaxed);
 	}
-	/* release: the inner marks */
+	/* release: publishes the inner marks */
 	atomic_compare_exchange_strong_explicit(chan_mark(ch, pos), &m, mark_resize(ch, m, first),
 						memory_order_acq_rel, memory_order_relaxed);
 	return true;

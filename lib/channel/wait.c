@@ -58,7 +58,7 @@ chan_wake(struct leat_channel *ch, bool room, bool always)
 	int saved = errno;
 	uint64_t bits;
 
-	/* acq_rel: before seq; pairs with sleep_notified() */
+	/* acq_rel: the bits are cleared before seq changes; pairs with sleep_notified() */
 	bits = atomic_exchange_explicit(&w->sleepers, 0, memory_order_acq_rel);
 	if (bits == 0 && !always)
 		return;

@@ -3,16 +3,16 @@
 /*
  * Liveness of participants. Only a participant that is certainly dead counts as dead.
  *
- * Where the block is in a file, the lock on the slot's byte tells (lock.c). The caller's memory has
- * no file, so there a participant is identified by its process: pid and start time, because pids
- * are reused. That works only among processes for which both mean the same: those of one pid
- * namespace and one time namespace, whose /proc is that pid namespace's. Other processes are
- * refused when they attach, and all of this is checked once more before a participant counts as
- * dead.
+ * Where the block is in a file, a living participant holds the lock on its slot's byte (lock.c).
+ * The caller's memory has no file, so there a participant is identified by its process: pid and
+ * start time, because pids are reused. That works only among processes for which both mean the
+ * same: those of one pid namespace and one time namespace, whose /proc is that pid namespace's.
+ * Other processes are refused when they attach, and all of this is checked once more before a
+ * participant counts as dead.
  *
- * The word `owner` in the slot says which of the two identifies the participant. It is the
- * participant's whole identity, so a slot is taken in one instruction; and it never has the same
- * value twice:
+ * The word `owner` in the slot says whether the lock or the process identifies the participant. It
+ * is the participant's whole identity, so a slot is taken in one instruction; and it never has the
+ * same value twice:
  *
  *     locked      1 (1) | 0 (9) | generation of the slot (32) | pid (22)
  *     by pid      0 (1) | generation (8) | start time (33) | pid (22)

@@ -140,7 +140,7 @@ reserve(struct leat_channel *ch, uint32_t granules, uint64_t *pos)
 	int ret;
 
 	for (turn = 0; turn < CHAN_TURNS; turn++) {
-		/* acquire: pairs with chan_advance(); the marks of free granules, and the END */
+		/* acquire: pairs with chan_advance(), before marks of free granules and the END */
 		w = atomic_load_explicit(&ch->block->write, memory_order_acquire);
 		chan_prefetch_write(chan_mark(ch, w));
 		chan_prefetch_write(chan_frame(ch, w));

@@ -250,7 +250,7 @@ stream_net_quiesce(void *arg, char *what, size_t len)
 
 	if (what == NULL)
 		return n > 0;
-	/* This stop ends here; a later call belongs to another one. */
+	/* This stop ends here; a later call belongs to another stop. */
 	net->stop_at = net->drain_until = 0;
 	if (n > 0)
 		snprintf(what, len, "%u streams, one to %s", n, first->addr);

@@ -163,7 +163,7 @@ struct leat_stream_net_conf {
 	uint32_t client_silence_ms;
 	/** Time without data in either direction after which a stream ends, ms; 0: never. */
 	uint32_t idle_ms;
-	enum leat_stream_mode mode; /**< an error if the device can't do it */
+	enum leat_stream_mode mode; /**< a mode that the device can't do is an error */
 	/**
 	 * Don't ask servers for leat's features (half-close). Set this for servers that end a
 	 * connection when they are asked; those of Redis and Valkey don't.
@@ -177,7 +177,7 @@ struct leat_stream_net_conf {
 	/**
 	 * Decide whether the streams may be closed, when the reactor stops. A program finishes here
 	 * what its peers have asked for: until this function returns 0 it is called again, and the
-	 * streams work as ever. NULL: they are closed at once.
+	 * streams work as before. NULL: they are closed at once.
 	 * @param until
 	 *   Time of leat_now() at which the streams are closed whatever this function returns;
 	 *   UINT64_MAX: no such time.
@@ -445,9 +445,9 @@ LEAT_API void leat_stream_close(struct leat_stream *s, uint64_t timeout_us);
 LEAT_API void leat_stream_abort(struct leat_stream *s);
 
 /**
- * Return why a stream ended. 0: it has not, or the peer closed in order; -ETIMEDOUT: no connection
- * in time, or silence, or idle; -ECONNREFUSED, -EHOSTUNREACH: as leat_event.status of a failed
- * connect; -ECONNRESET: the peer died; -EPROTO: the peer broke the protocol; -ENOMEM: the
+ * Return why a stream ended. 0: it has not ended, or the peer closed cleanly; -ETIMEDOUT: no
+ * connection in time, or silence, or idle; -ECONNREFUSED, -EHOSTUNREACH: as leat_event.status of a
+ * failed connect; -ECONNRESET: the peer died; -EPROTO: the peer broke the protocol; -ENOMEM: the
  * stream's window could not be registered; -EIO.
  */
 LEAT_API int leat_stream_error(const struct leat_stream *s);
@@ -501,7 +501,7 @@ struct leat_stream_net_stats {
 	uint64_t accepted;	     /**< accepted streams that came up */
 	uint64_t connected;	     /**< streams connected from here that came up */
 	uint64_t refused;	     /**< connections refused: by admit, mem_max or max_streams */
-	uint64_t closed;	     /**< streams that ended in order */
+	uint64_t closed;	     /**< streams that ended without an error */
 	uint64_t failed;	     /**< streams that ended otherwise */
 	uint64_t protocol;	     /**< of failed: streams whose peer broke the protocol */
 	uint64_t tx_bytes,	     /**< bytes written to the memory of peers */

@@ -154,7 +154,7 @@ stream_on_ops(void *arg, struct leat_ep *ep, struct leat_op **ops, uint16_t n, u
 		arrived(net, ops[i]);
 		idle(net, ops[i]);
 	}
-	/* Usually receives are posted after the answers, so that no answer waits for that. */
+	/* Usually receives are posted after the answers, so that no answer waits for them. */
 	if (unlikely(net->nb_rx_idle > net->nb_rx / RX_PART) && !net->closing)
 		stream_rx_post(net);
 	for (i = 0; i < n; i++) {

@@ -9,7 +9,7 @@
  *     CONNECT_FAILED,        segments sent before it     leat_peer_closing(), _down()
  *     DISCONNECTED           are taken first
  *
- * A side that closes in order says BYE first, and waits a moment for the other side's BYE, see
+ * A side that closes cleanly says BYE first, and waits a moment for the other side's BYE, see
  * tags_pvt.h.
  *
  * A connection that ends here (ENDING) gives the caller's messages back at once, because the device
@@ -278,9 +278,9 @@ connected(struct tags_ep *e, struct tags_peer *p, const struct leat_event *ev)
 }
 
 /*
- * Correct the status by the BYE: a side that closes in order sends it. The device may report an
- * orderly end for a process that was killed, and a death for a peer that left in order while
- * segments were on their way to it.
+ * Correct the status by the BYE, which a side that closes cleanly sends. The device may report a
+ * clean end for a process that was killed, and a death for a peer that left cleanly while segments
+ * were on their way to it.
  */
 static int
 end_status(const struct tags_peer *p, int status)
@@ -334,7 +334,7 @@ tags_events(struct tags_ep *e)
 			struct tags_peer *p;
 
 			if (ev[i].peer >= e->inner->nb_peers)
-				continue; /* SHUTDOWN: the outer endpoint raises its own */
+				continue; /* the outer endpoint raises its own SHUTDOWN */
 			p = &e->peers[ev[i].peer];
 			if (ev[i].type == LEAT_EV_CONNECT_REQ)
 				requested(e, p, &ev[i]);
@@ -354,7 +354,7 @@ struct priv {
 	struct leat_conn_params params;
 };
 
-/* Build the private data: the hello, and the caller's data behind it. */
+/* Build the private data: the hello, then the caller's data. */
 static int
 priv_build(struct tags_ep *e, struct priv *out, const struct leat_conn_params *params, uint16_t max,
 	   const char *what)

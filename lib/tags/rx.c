@@ -342,7 +342,7 @@ tags_rx_arrived(struct tags_ep *e, struct tags_rbuf *b)
 
 	if (unlikely(e->aborted))
 		return;
-	/* The device's view: it may take several connections with an endpoint for one. */
+	/* The device names this peer, but may take several connections with an endpoint for one. */
 	if (likely(op->src < e->inner->nb_peers))
 		p = &e->peers[op->src];
 	b->peer = p;

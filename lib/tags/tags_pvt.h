@@ -73,7 +73,7 @@
  * hold up the messages to another peer. The device's send depth is divided in the same way: a part
  * for segments, and a part for one-sided ops.
  *
- * Disconnect. A side that closes in order says BYE, and disconnects when the other side has
+ * Disconnect. A side that closes cleanly says BYE, and disconnects when the other side has
  * answered with BYE, or has not answered within LEAVE_US. Segments are taken in the order of
  * sending, and BYE is the last one: a side that has received BYE has received everything. Once both
  * sides have, the device has nothing of the connection under way:
@@ -116,18 +116,18 @@
 #define TAGS_SEGMENT_FEW 1024
 #define TAGS_MEMORY (UINT64_C(64) << 20)
 /*
- * Segments for sending: shared by all connections; of one connection's own, at most; in use by one
- * connection, at most.
+ * Segments for sending: those that all connections share; most that a connection has of its own;
+ * most that one connection uses at a time.
  */
 #define TAGS_SHARED 256
 #define TAGS_OWN 4
 #define TAGS_SENDS 24
 /*
- * Segments with another connection's token that a peer may send: they may be late ones. With more,
- * its connection is ended.
+ * Segments with another connection's token that a peer may send, as they may be late ones. When it
+ * sends more, its connection is ended.
  */
 #define TAGS_STALE_MAX 256
-/* Peers whose posts the device refused: how many of them a poll tries again. */
+/* Most peers that one poll tries again, of those whose posts the device refused. */
 #define TAGS_RETRIES 4
 
 #define TAGS_BURST 32
@@ -204,12 +204,12 @@ TAILQ_HEAD(tags_rx_list, tags_rx);
 struct tags_rbuf {
 	struct leat_op op;
 	struct tags_peer *peer;
-	/* unexpected: in order of arrival; or on peer->replies; or on repost */
+	/* entry of a list: unexpected messages, in order of arrival; peer->replies; repost */
 	TAILQ_ENTRY(tags_rbuf) link;
-	TAILQ_ENTRY(tags_rbuf) same; /* unexpected and tagged: those of the same hash value */
+	TAILQ_ENTRY(tags_rbuf) same; /* entry of by_tag[], if unexpected and tagged */
 	struct tags_hdr hdr;
 	uint64_t written; /* WRITE_IMM: bytes written */
-	uint32_t bytes;	  /* bytes of the message in this segment, behind the header */
+	uint32_t bytes;	  /* bytes of the message in this segment, after the header */
 	uint32_t hdr_len; /* bytes of the header */
 	uint32_t rid;	  /* GRANT: id of the receive */
 	uint8_t reply;	  /* TAGS_GRANT or TAGS_REFUSE */
@@ -221,7 +221,7 @@ enum tags_peer_state {
 	TAGS_P_FREE,
 	TAGS_P_CONNECTING,
 	TAGS_P_REQUESTED,
-	TAGS_P_ACCEPTED, /* accepted: its messages may come, ours must wait */
+	TAGS_P_ACCEPTED, /* its messages may come, this side's must wait */
 	TAGS_P_UP,
 	TAGS_P_ENDING, /* only BYEs are still sent; waits for the inner peer's last event */
 };
@@ -255,9 +255,9 @@ struct tags_peer {
 	uint16_t tx_seq, rx_seq;
 	uint16_t segment;	       /* most bytes of a message per segment to it */
 	uint16_t window[TAGS_CLASSES]; /* segments that it takes, per class */
-	/* segments to the peer: built; finished by the peer, as its headers said */
+	/* segments to the peer: built; of these, finished by the peer, as its headers said */
 	uint16_t sent[TAGS_CLASSES], acked[TAGS_CLASSES];
-	/* segments from the peer: received; finished here; of these, in a header to the peer */
+	/* segments from the peer: received; finished here; reported so in a header to the peer */
 	uint16_t got[TAGS_CLASSES], done[TAGS_CLASSES], returned[TAGS_CLASSES];
 	/* SEND, TSEND, WRITE_IMM, and one-sided ops that wait behind one, in order of posting */
 	struct tags_tx_list pending;
@@ -306,7 +306,7 @@ struct tags_ep {
 
 	uint16_t window[TAGS_CLASSES];
 	uint16_t segment;
-	uint32_t nb_recvs, nb_own; /* bounce buffers, and segments of its own, of each peer */
+	uint32_t nb_recvs, nb_own; /* of each peer: bounce buffers; own segments */
 	uint32_t nb_shared;
 	uint32_t nb_onesided, onesided_max; /* one-sided ops with the device */
 	uint32_t tx_depth;		    /* send depth of the inner endpoint */
@@ -364,7 +364,7 @@ const char *tags_tx_granted(struct tags_ep *e, struct tags_peer *p, const struct
 /* Process the credits in a header. @return NULL, or what is wrong with them */
 const char *tags_credits(struct tags_ep *e, struct tags_peer *p, const struct tags_hdr *h);
 /*
- * Send BYE, the last segment of a connection, behind the segments that were built: now, or when the
+ * Send BYE, the last segment of a connection, after the segments that were built: now, or when the
  * device has room.
  */
 void tags_tx_bye(struct tags_ep *e, struct tags_peer *p);

@@ -5,7 +5,7 @@
 /*
  * The wire format of the tag layer, byte by byte. All numbers are little-endian.
  *
- * A segment is a header, and behind it bytes of a message, at most as many as its receiver allowed
+ * A segment is a header and, after it, bytes of a message, at most as many as its receiver allowed
  * in its hello:
  *
  *      0      1      2       4       6       8       10      12     16     24      32      40

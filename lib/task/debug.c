@@ -27,7 +27,7 @@ struct task_held {
 
 static uint32_t lines;
 
-/* Count a line. @return false: it must not be written */
+/* Count a line of the log. @return false: too many, do not write it */
 static bool
 line_left(void)
 {
@@ -140,7 +140,7 @@ report_scope(const struct leat_task *t, const struct task_held *h, const char *h
 			 place_text(text, h->place));
 }
 
-/* Tell whether a scope is on the task's stack below frame: its function has returned. */
+/* Tell whether a held scope is on the task's stack below frame: its function has returned. */
 static bool
 left_behind(const struct leat_task *t, const struct task_held *h, const void *frame)
 {

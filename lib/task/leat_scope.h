@@ -79,7 +79,7 @@ struct leat_scope {
 	struct leat_task **last;  /**< link at which the next branch is added */
 	void *wait;		  /**< wait of the parent; NULL: the parent does not wait */
 	uint32_t nb_started;	  /**< branches started in this round */
-	uint32_t nb_ended;	  /**< those of them that have ended */
+	uint32_t nb_ended;	  /**< branches of this round that have ended */
 	uint32_t flags;		  /**< policy, and what has happened */
 	int refused;		  /**< error of the branch that could not be started */
 	int failure;		  /**< return value of the first branch that failed */
@@ -89,7 +89,7 @@ struct leat_scope {
 	leat_task_fn won_fn;	  /**< function of the branch that decided */
 	char failed[LEAT_TASK_NAME_MAX]; /**< name of the failed branch */
 	char won[LEAT_TASK_NAME_MAX];	 /**< name of the branch that decided */
-	int *block_result;		 /**< leat_scope_block(): its result argument */
+	int *block_result;		 /**< result argument of leat_scope_block() */
 };
 
 /**
@@ -312,7 +312,7 @@ LEAT_API void leat_task_unmask(const struct leat_task_mask_state *mask);
  */
 #define leat_task_masked(...) LEAT_TASK_MASKED(LEAT_SCOPE_NAME(leat_mask_), __VA_ARGS__)
 
-/** Private: leat_task_masked() with the name of its variable. */
+/** Private: leat_task_masked(); name: of the variable that it declares. */
 #define LEAT_TASK_MASKED(name, ...)                                                                \
 	__extension__({                                                                            \
 		const struct leat_task_mask_state name LEAT_SCOPE_AT_END(leat_task_unmask) =       \
@@ -363,7 +363,7 @@ leat_task_mask_begin(void)
 #define leat_task_within(us, ...)                                                                  \
 	LEAT_TASK_WITHIN(LEAT_SCOPE_NAME(leat_task_within_), us, __VA_ARGS__)
 
-/** Private: leat_task_within() with the name of its variable. */
+/** Private: leat_task_within(); name: of the variable that it declares. */
 #define LEAT_TASK_WITHIN(name, us, ...)                                                            \
 	__extension__({                                                                            \
 		const struct leat_task_within name LEAT_SCOPE_AT_END(leat_task_within_end) =       \
@@ -411,7 +411,7 @@ LEAT_API int leat_task_within_result(const struct leat_task_within *w, int ret);
  */
 #define leat_scope_block(s, result) LEAT_SCOPE_BLOCK(LEAT_SCOPE_NAME(leat_block_), s, result)
 
-/** Private: leat_scope_block() with the name of its other variable. */
+/** Private: leat_scope_block(); name: of the second variable that it declares. */
 #define LEAT_SCOPE_BLOCK(name, s, result)                                                          \
 	for (struct leat_scope s LEAT_SCOPE_AT_END(leat_scope_block_leave),                        \
 	     *name = leat_scope_block_begin(&s, result);                                           \

@@ -45,7 +45,7 @@ won(struct leat_scope *s, const struct leat_task *t, int ret)
 	s->won[0] = '\0';
 }
 
-/* Record the end of a branch in a scope with a policy: it may decide. */
+/* Record the end of a branch in a scope with a policy: the branch may decide. */
 static __rte_noinline void
 end_decides(struct leat_scope *s, struct leat_task *t, int ret)
 {

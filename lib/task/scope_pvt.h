@@ -65,7 +65,7 @@ scope_result(const struct leat_scope *s)
 	return likely((s->flags & SCOPE_UNUSUAL) == 0) ? 0 : scope_result_unusual(s);
 }
 
-/* Wake the parent: it waits, and the last running branch has ended. */
+/* The last running branch has ended: wake the waiting parent, unless branches are pending. */
 static inline void
 scope_done(const struct leat_scope *s)
 {

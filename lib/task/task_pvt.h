@@ -156,7 +156,7 @@ struct leat_tasks {
 		uint64_t switches; /* leat_tasks.switches at the watchdog's last look */
 		uint64_t since_ns; /* first look that found this value of switches */
 		bool reported;	   /* the running task was reported */
-		/* The same for pollers, timers and messages. */
+		/* The same three values for pollers, timers and messages. */
 		struct reactor_activity activity;
 		uint64_t activity_since_ns;
 		bool activity_reported;

@@ -31,7 +31,7 @@ struct task_stacks {
 	size_t stride;
 	uint32_t count;
 	uint32_t nb_pages;	    /* the first nb_pages stacks have mprotect() guards */
-	uint32_t nb_canaries;	    /* the nb_canaries stacks behind them have canaries */
+	uint32_t nb_canaries;	    /* the next nb_canaries stacks have canaries */
 	enum leat_task_guard guard; /* kind of guard of the next stack to prepare */
 	bool fall_back;		    /* guard changes from pages to canaries when pages run out */
 	uint64_t secret;	    /* canaries are derived from it */

@@ -93,7 +93,7 @@ task_tools_end(struct task_tools *t)
 #endif
 }
 
-/* Prepare the reactor's context, in it, before the switch to the first task of a turn. */
+/* Prepare the reactor's context, before it switches to the first task of a turn. */
 static inline void
 task_tools_thread(struct task_tools *t)
 {
@@ -125,7 +125,7 @@ static inline void
 task_tools_enter(struct task_tools *self)
 {
 #ifdef TASK_ASAN
-	/* Also fills in the stack of the reactor's thread, which is known from nowhere else. */
+	/* Also stores the bounds of the reactor thread's stack; no other call returns them. */
 	__sanitizer_finish_switch_fiber(self->fake_stack, &self->from->bottom, &self->from->size);
 #else
 	(void)self;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Settings and measurements of the tasks of a reactor, task.toml. The control thread applies
- * settings and reads measurements by itself; the reactor's thread takes no part.
+ * Settings and measurements of the tasks of a reactor, task.toml. The control thread
+ * itself applies settings and reads measurements; the reactor's thread takes no part.
  */
 
 #include <rte_errno.h>
