@@ -47,7 +47,7 @@ leat_channel_set_eventfds(struct leat_channel *ch, const int *fds, unsigned int 
 			close(map->efd[i]);
 		return ret;
 	}
-	/* release: the descriptors; pairs with chan_wake_loops() of handles that join */
+	/* release: publishes the descriptors; pairs with chan_wake_loops() of handles that join */
 	atomic_store_explicit(&map->nb_efd, n, memory_order_release);
 	return 0;
 }

@@ -102,7 +102,7 @@ leat_channel_format(void *mem, uint64_t bytes, const struct leat_channel_conf *c
 	for (i = 0; i < ch.granules; i++)
 		atomic_store_explicit(&ch.marks[i], chan_lap(&ch, b->write - l.size),
 				      memory_order_relaxed);
-	/* release: the whole head; pairs with chan_view() */
+	/* release: publishes the whole head; pairs with chan_view() */
 	atomic_store_explicit(&b->magic, CHAN_MAGIC, memory_order_release);
 	return 0;
 }
@@ -164,8 +164,8 @@ chan_positions(const struct leat_channel *ch, uint64_t *write, uint64_t *read, u
 }
 
 /*
- * For a position that has frames beyond it: is there no frame at the position itself, so that the
- * block is corrupt? No gap if the position was moved meanwhile.
+ * Tell whether no frame lies at a position, although frames lie beyond it: then the block is
+ * corrupt. It is no gap if the position was moved meanwhile.
  */
 static bool
 is_gap(const struct leat_channel *ch, uint64_t pos, const _Atomic uint64_t *position)

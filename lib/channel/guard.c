@@ -214,7 +214,7 @@ chan_guard(struct chan_map *map, void *mem)
 		return chan_err(ENOMEM, "channel: can't allocate a table of mappings");
 	atomic_store_explicit(&e->map, map, memory_order_relaxed);
 	atomic_store_explicit(&e->end, (uintptr_t)mem + map->bytes, memory_order_relaxed);
-	/* release: the other fields; pairs with replace() */
+	/* release: publishes the other fields; pairs with replace() */
 	atomic_store_explicit(&e->start, (uintptr_t)mem, memory_order_release);
 	map->guard = e;
 	return 0;

@@ -343,8 +343,8 @@ claim_next(struct leat_channel *ch, struct leat_channel_frame *frames, unsigned 
 		k = n;
 		granules = look_ahead(ch, r, m, &k);
 		/*
-		 * Check this after the marks were loaded. If an earlier frame of the same writer
-		 * was set aside, the writer counted it before it committed these frames.
+		 * Look for returned frames only after the marks were loaded. If a writer's earlier
+		 * frame was set aside, it was counted before the writer committed these frames.
 		 */
 		if (__builtin_expect(something_returned(ch), 0))
 			return 0;

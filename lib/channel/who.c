@@ -177,13 +177,13 @@ chan_who_describe(struct leat_channel *ch)
 	atomic_store_explicit(&s->start, start, memory_order_relaxed);
 	atomic_store_explicit(&s->pid_ns, ns.pid, memory_order_relaxed);
 	atomic_store_explicit(&s->time_ns, ns.time, memory_order_relaxed);
-	/* release: the other fields; pairs with described() */
+	/* release: publishes the other fields; pairs with described() */
 	atomic_store_explicit(&s->described, ch->owner, memory_order_release);
 }
 
 /*
  * Get how the owner has described its process.
- * @return false: it died before it did so, or the slot has another owner by now
+ * @return false: the owner died before it did so, or the slot has another owner by now
  */
 static bool
 described(const struct leat_channel *ch, uint32_t slot, uint64_t owner, uint64_t *start,
@@ -247,7 +247,7 @@ chan_alive(const struct leat_channel *ch, uint32_t slot, uint64_t owner)
 		if (!described(ch, slot, owner, &start, &ns))
 			return true;
 	}
-	/* It certainly is dead only if pid and start time mean the same to both processes. */
+	/* The owner is dead for certain only if pid and start time mean the same to both. */
 	return process_lives((pid_t)(owner & WHO_PID_MASK), start) ||
 	       !chan_ns_same(chan_ns_self(), ns);
 }

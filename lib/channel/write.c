@@ -114,7 +114,7 @@ publish(struct leat_channel *ch, uint64_t pos, uint64_t reserved, uint64_t to,
 	uint64_t seen = reserved;
 	int ret;
 
-	/* release: header, payload and inner marks; pairs with the reader's load of the mark */
+	/* release: publishes header, payload, inner marks; pairs with the reader's load of the mark */
 	if (__builtin_expect(!atomic_compare_exchange_strong_explicit(chan_mark(ch, pos), &seen, to,
 								      memory_order_acq_rel,
 								      memory_order_acquire),

@@ -237,7 +237,10 @@ memory(struct leat_stream *s, const struct stream_ctrl *m)
 		s->nb_windows = 0;
 		s->window_off = 0;
 	} else if (s->nb_windows == STREAM_WINDOWS) {
-		/* If the first window is full, only this side has not moved on yet. */
+		/*
+		 * The peer may know that the first window is full, while this side has not moved on
+		 * to the second one yet.
+		 */
 		if (s->window_off < s->windows[0].len) {
 			stream_fail(s, -EPROTO, "more than %u windows", STREAM_WINDOWS);
 			return;

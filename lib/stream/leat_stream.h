@@ -8,9 +8,9 @@
  * A byte stream over one-sided writes: the protocol of Redis and Valkey over RDMA.
  *
  * Each side registers a receive window. Its peer writes into the window with WRITE_IMM, from the
- * beginning to the very last byte; the immediate says how many bytes are new. When the
- * owner of the window has read all of it, it registers the window again, and the writer starts at
- * the window's beginning.
+ * beginning to the very last byte; the immediate says how many bytes are new. When the owner of
+ * the window has read all of it, it registers the window again, and the writer starts at the
+ * window's beginning.
  *
  *     writer                                         reader
  *       leat_stream_write()

@@ -62,7 +62,7 @@
 #define STREAM_ANSWERS 8
 /* Windows that the peer has registered at a time, in mode WINDOWS. */
 #define STREAM_WINDOWS 2
-/* Most notices of one stream that the device has at a time: few, as a peer has 1024 receives. */
+/* Most notices of one stream with the device; a peer has 1024 receives for all that arrive. */
 #define STREAM_NOTICES_MAX 64
 /* Most notices that may be ahead of a missing one; a notice's number has 8 bits. */
 #define STREAM_REORDER 128

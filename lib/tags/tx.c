@@ -366,7 +366,8 @@ tags_todo_run(struct tags_ep *e)
 		if (likely(send_all(e, p)))
 			continue;
 		/*
-		 * Building a reply frees its buffer, which may have put the peer on the todo list.
+		 * Take the peer off the todo list: building a reply frees a buffer, which may have
+		 * put the peer there.
 		 */
 		dequeue(e, p);
 		p->queued = TAGS_Q_REFUSED;

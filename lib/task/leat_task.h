@@ -54,8 +54,8 @@
  *
  * Thread rules: tasks belong to the thread that runs their reactor. Make all calls on that thread:
  * in a task, poller, timer or message of that reactor, or before the reactor runs. Functions that
- * may wait are for tasks only. Other threads use leat_reactor_call(). When a reactor
- * has stopped with tasks left, they continue only if the same thread runs the reactor again.
+ * may wait are for tasks only. Other threads use leat_reactor_call(). When a reactor has
+ * stopped with tasks left, they continue only if the same thread runs the reactor again.
  */
 
 #include <leat_common.h>

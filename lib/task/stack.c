@@ -48,7 +48,7 @@
 /* Number of mprotect() guards in the process. */
 static unsigned int guard_pages;
 
-/* Get the limit of mprotect() guards: each takes two mappings, all of them at most half. */
+/* Get the most mprotect() guards: each takes two mappings; together they take at most half. */
 static unsigned int
 guard_pages_max(void)
 {
