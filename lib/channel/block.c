@@ -259,11 +259,11 @@ chan_attach(struct chan_map *map, void *mem, uint64_t bytes, const struct leat_c
 	ch->free_seen = atomic_load_explicit(&ch->block->free, memory_order_acquire);
 	ch->read_seen = ch->free_seen;
 	ch->search_at = ch->free_seen;
-	/* Frames returned before this handle attached are to be read by it, too. */
+	/* This handle must also find frames that were returned before it attached. */
 	ch->returned_seen = atomic_load_explicit(&ch->block->returned, memory_order_acquire);
 	if (ch->returned_seen > 0)
 		ch->returned_seen--;
-	/* Frames of dead participants may have waited for the next one that attaches. */
+	/* Frames of dead participants may have waited for the next participant that attaches. */
 	if (leat_channel_recover(ch) < 0) {
 		chan_slot_leave(ch);
 		goto fail;

@@ -91,7 +91,7 @@ struct chan_slot {
 /* Namespaces of a pid and a start time: inode numbers from /proc. pid 0: unknown */
 struct chan_ns {
 	uint64_t pid;
-	uint64_t time; /* 0: the kernel has none */
+	uint64_t time; /* 0: the kernel has no time namespaces */
 };
 
 /*
@@ -393,7 +393,7 @@ chan_full_max(const struct leat_channel *ch)
 void chan_set_error(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3), cold));
 /* As chan_set_error(); the value is -err, so that compilers see that it is not 0. */
 #define chan_err(err, ...) (chan_set_error((err), __VA_ARGS__), -(err))
-/* Set the handle broken, and EPROTO. */
+/* Mark the handle broken, and set errno to EPROTO. */
 void chan_set_corrupt(struct leat_channel *ch, const char *what, uint64_t pos)
 	__attribute__((cold));
 #define chan_corrupt(ch, what, pos) (chan_set_corrupt((ch), (what), (pos)), -EPROTO)
@@ -459,7 +459,10 @@ chan_tick(struct leat_channel *ch)
 	return __builtin_expect(--ch->tick_in == 0, 0) ? chan_tick_clock(ch) : 0;
 }
 
-/* Move read beyond pos; no frame up to pos is to be claimed. @return false: the block is corrupt */
+/*
+ * Move read beyond pos. The caller knows that no frame up to pos needs a claim.
+ * @return false: the block is corrupt
+ */
 bool chan_pass_beyond(struct leat_channel *ch, uint64_t pos);
 /*
  * Turn a READING frame into a RETURNED one, or drop it: if drop is set, or after too many
@@ -510,7 +513,7 @@ int chan_reclaim(struct leat_channel *ch);
 int chan_room(struct leat_channel *ch, uint32_t granules);
 /* Check the owner of the frame at which free stops: it may be dead. */
 void chan_look_at_oldest(struct leat_channel *ch);
-/* Drop the oldest frame. @return 1; 0: none whose drop makes room; -errno */
+/* Drop the oldest frame. @return 1; 0: there is none, or it would make no room; -errno */
 int chan_drop_oldest(struct leat_channel *ch);
 
 /* Is there room at w? One granule stays free: write < free + size. @return 1, 0, -errno */

@@ -83,7 +83,7 @@ replace(uintptr_t at)
 				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 			if (b == MAP_FAILED)
 				return false;
-			/* No valid position is odd: the next check of a position fails. */
+			/* Odd positions are never valid: the next check of them fails. */
 			atomic_store_explicit(&b->write, 1, memory_order_relaxed);
 			atomic_store_explicit(&b->read, 1, memory_order_relaxed);
 			atomic_store_explicit(&b->free, 1, memory_order_relaxed);

@@ -80,7 +80,7 @@ enum leat_channel_on_death {
 
 /** Properties of a channel. Zeroed means all defaults. */
 struct leat_channel_conf {
-	uint64_t size;			 /**< of the buffer in bytes, a power of two; 0: 1 MiB */
+	uint64_t size;			 /**< size of the buffer, bytes, a power of two; 0: 1 MiB */
 	uint32_t participants;		 /**< largest number, 1 to 64; 0: 64 */
 	enum leat_channel_notify notify; /**< how participants are notified */
 	enum leat_channel_on_death on_death; /**< what happens to a dead reader's frame */
@@ -98,7 +98,7 @@ enum leat_channel_full {
 
 /** How a participant waits. */
 enum leat_channel_wait_how {
-	LEAT_CHANNEL_WAIT_NOTIFY = 0, /**< sleep until notified; with NOTIFY_NONE as SLEEP */
+	LEAT_CHANNEL_WAIT_NOTIFY = 0, /**< sleep until notified; with NOTIFY_NONE as WAIT_SLEEP */
 	LEAT_CHANNEL_WAIT_SPIN,	      /**< poll without a pause */
 	LEAT_CHANNEL_WAIT_PAUSE,      /**< spin with the CPU's pause instruction */
 	LEAT_CHANNEL_WAIT_YIELD,      /**< yield the CPU between polls */
@@ -340,7 +340,10 @@ LEAT_CHANNEL_API int leat_channel_reserve(struct leat_channel *ch, uint32_t type
 LEAT_CHANNEL_API bool leat_channel_reserved(const struct leat_channel *ch);
 /** Publish the reserved frame. @return 0; -EINVAL: no reservation */
 LEAT_CHANNEL_API int leat_channel_commit(struct leat_channel *ch);
-/** Turn the reservation into an empty frame, which no reader sees. @return 0; -EINVAL: none */
+/**
+ * Turn the reservation into an empty frame, which no reader sees.
+ * @return 0; -EINVAL: no reservation
+ */
 LEAT_CHANNEL_API int leat_channel_abort(struct leat_channel *ch);
 
 /**
@@ -392,7 +395,7 @@ LEAT_CHANNEL_API int leat_channel_consume_some(struct leat_channel *ch, unsigned
  * @param frames
  *   Filled with the first n held frames; with n 0 it may be NULL.
  * @param n
- *   Room at frames, in frames.
+ *   Number of elements of the array frames.
  * @return Number of held frames, even if more than n; -EPROTO: a header has changed
  */
 LEAT_CHANNEL_API int leat_channel_held(const struct leat_channel *ch,
@@ -584,7 +587,7 @@ struct leat_channel_who {
 	uint32_t generation; /**< number of participants that have used the slot */
 	bool alive;	     /**< false: its process or thread is known to be dead */
 	bool waiting;	     /**< it sleeps until a frame or room is there */
-	uint64_t count[LEAT_CHANNEL_COUNTERS]; /**< since the participant attached */
+	uint64_t count[LEAT_CHANNEL_COUNTERS]; /**< its counters since it attached */
 };
 
 /** State of a channel, at about one moment. */
@@ -605,7 +608,7 @@ struct leat_channel_info {
 		empty;		  /**< fillers at the end of the buffer, and aborted reservations */
 	uint32_t participants,	  /**< number of participants now */
 		participants_max; /**< largest number of participants */
-	uint64_t count[LEAT_CHANNEL_COUNTERS]; /**< by all, since the channel was created */
+	uint64_t count[LEAT_CHANNEL_COUNTERS]; /**< of all participants, since the creation */
 	/** the participants, in the first elements; the others are zeroed */
 	struct leat_channel_who who[LEAT_CHANNEL_PARTICIPANTS_MAX];
 };

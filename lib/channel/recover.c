@@ -245,8 +245,8 @@ recover_dead(struct leat_channel *ch, struct dead *dead)
 	if (ret <= 0)
 		return ret;
 	/*
-	 * A dead participant, or one that recovered it before, may have died after it stored a mark
-	 * RETURNED and before it incremented the count.
+	 * Increment the count: a dead participant, or one that recovered it before, may have died
+	 * after it stored a mark RETURNED and before it did so.
 	 */
 	atomic_fetch_add_explicit(&ch->block->returned, 1, memory_order_release);
 	chan_notify(ch, false);

@@ -35,7 +35,7 @@ chan_reclaim(struct leat_channel *ch)
 	/* acquire: pairs with chan_advance() */
 	from = f = atomic_load_explicit(&ch->block->free, memory_order_acquire);
 	for (turn = 0; turn < ch->granules; turn++) {
-		/* acquire: its reader's accesses come before it is overwritten */
+		/* acquire: the frame's reader has finished before the frame is overwritten */
 		m = atomic_load_explicit(chan_mark(ch, f), memory_order_acquire);
 		if (!mark_is_at(ch, m, f)) {
 			if (f == from && is_wrong(ch, f))

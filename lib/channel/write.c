@@ -98,7 +98,7 @@ publish_aside(struct leat_channel *ch, uint64_t pos, uint64_t seen, uint64_t res
 	 * chan_notify() must follow one.
 	 */
 	(void)atomic_exchange_explicit(chan_mark(ch, pos), to, memory_order_acq_rel);
-	/* After the mark: a reader that has seen the count finds the frame. */
+	/* Count after the mark was stored: a reader that has seen the count finds the frame. */
 	if (mark_state(to) == CHAN_RETURNED)
 		atomic_fetch_add_explicit(&ch->block->returned, 1, memory_order_release);
 	return 0;
@@ -114,7 +114,7 @@ publish(struct leat_channel *ch, uint64_t pos, uint64_t reserved, uint64_t to,
 	uint64_t seen = reserved;
 	int ret;
 
-	/* release: publishes header, payload, inner marks; pairs with the reader's load of the mark */
+	/* release: publishes header, payload, inner marks; pairs with the loads in read.c */
 	if (__builtin_expect(!atomic_compare_exchange_strong_explicit(chan_mark(ch, pos), &seen, to,
 								      memory_order_acq_rel,
 								      memory_order_acquire),

@@ -17,7 +17,7 @@
 
 #include "stream_pvt.h"
 
-/* Time for the streams, if the reactor's stop has no deadline, us. */
+/* Time for the streams to end, us, if the reactor's stop has no deadline. */
 #define STOP_US 3000000
 
 static void

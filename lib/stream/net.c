@@ -17,7 +17,7 @@
 #define TX_DEPTH_MIN 256u
 #define TX_DEPTH_MAX 1024u
 #define TX_PER_STREAM 4u
-/* leat_stream_net_close(): time for the device to give back what was posted, us. */
+/* Time for the device to give back posted ops in leat_stream_net_close(), us. */
 #define BACK_US 2000000
 #define EVENTS 8
 

@@ -56,11 +56,11 @@
 
 /* Bytes of a receive: more than a control message, so that a wrong length is seen. */
 #define STREAM_RECV_LEN 64
-/* Control messages of one stream that the device has at a time. */
+/* Most control messages of one stream that the device has at a time. */
 #define STREAM_CTRLS 4
 /* Most questions of the peer for features that wait for an answer; one more ends the stream. */
 #define STREAM_ANSWERS 8
-/* Windows that the peer has registered at a time, in mode WINDOWS. */
+/* Most windows that the peer has registered at a time, in mode WINDOWS. */
 #define STREAM_WINDOWS 2
 /* Most notices of one stream with the device; a peer has 1024 receives for all that arrive. */
 #define STREAM_NOTICES_MAX 64
@@ -68,7 +68,7 @@
 #define STREAM_REORDER 128
 /* Most bytes of one WRITE_IMM: a reader can begin before all of a long write has arrived. */
 #define STREAM_CHUNK (64u << 10)
-/* Ops per leat_ep_post() call. */
+/* Most ops per leat_ep_post() call. */
 #define STREAM_BURST 16
 
 enum stream_state {
@@ -189,7 +189,7 @@ struct leat_stream {
 	uint8_t ctrl_flight; /* number of control messages that the device has */
 	uint8_t pending;     /* enum stream_pending, or-ed */
 	uint8_t nb_answers;
-	uint16_t answers[STREAM_ANSWERS]; /* selects of the peer's questions */
+	uint16_t answers[STREAM_ANSWERS]; /* field select of the peer's questions for features */
 	uint64_t features;		  /* features that both sides have */
 	bool features_known;
 	bool features_asked; /* the peer has asked for leat's features */

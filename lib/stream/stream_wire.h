@@ -42,7 +42,7 @@ enum stream_opcode {
 	STREAM_OP_END = 0xff00, /* leat's: this direction ends after `total` bytes */
 };
 
-/* The select of leat's features. */
+/* Value of the field select for leat's features. */
 #define STREAM_SELECT_LEAT 0xffff
 #define STREAM_FEATURE_END 0x1	   /* half-close: STREAM_OP_END */
 #define STREAM_FEATURE_WINDOWS 0x2 /* mode WINDOWS */

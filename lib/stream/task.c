@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Calls of tasks: the calls that don't wait, with a wait where those return -EAGAIN. */
+/* Calls for tasks: they wait where the calls of leat_stream.h return -EAGAIN. */
 
 #include <leat_task.h>
 

@@ -242,8 +242,8 @@ requested(struct tags_ep *e, struct tags_peer *p, const struct leat_event *ev)
 					  hello.priv_len);
 	if (outer == NULL) {
 		/*
-		 * Ignore a failure: the request came a moment ago; if it has ended, so has the
-		 * peer.
+		 * Ignore a failure: it means that the request has ended already, and the peer with
+		 * it.
 		 */
 		(void)leat_ep_reject(e->inner, p->id);
 		return;
@@ -261,7 +261,7 @@ connected(struct tags_ep *e, struct tags_peer *p, const struct leat_event *ev)
 	if (p->state == TAGS_P_ACCEPTED) {
 		p->state = TAGS_P_UP;
 		leat_peer_up(e->outer, p->outer, NULL, 0);
-		tags_todo(e, p); /* the answer to its BYE may have waited for UP */
+		tags_todo(e, p); /* an answer to the peer's BYE may have waited for UP */
 		return;
 	}
 	if (p->state != TAGS_P_CONNECTING)

@@ -261,7 +261,7 @@ struct tags_peer {
 	uint16_t got[TAGS_CLASSES], done[TAGS_CLASSES], returned[TAGS_CLASSES];
 	/* SEND, TSEND, WRITE_IMM, and one-sided ops that wait behind one, in order of posting */
 	struct tags_tx_list pending;
-	uint32_t nb_ordered;	     /* ops of pending that are no TSENDs */
+	uint32_t nb_ordered;	     /* ops on pending other than TSENDs */
 	struct tags_tx_list begun;   /* ASKED, SENT, ONESIDED */
 	struct tags_tx_list streams; /* GRANTED, in order of grants */
 	struct tags_iop_list built;  /* ops to be posted, in order */
@@ -353,7 +353,7 @@ void tags_push(struct tags_ep *e);
 
 /* ---- tx.c ---- */
 
-/* Take over a started op for sending. */
+/* Take over an op for sending, after leat_op_start(). */
 void tags_tx_add(struct tags_ep *e, struct tags_peer *p, struct tags_tx *tx, struct leat_op *op);
 void tags_tx_done(struct tags_ep *e, struct tags_iop *iop);
 void tags_todo(struct tags_ep *e, struct tags_peer *p);

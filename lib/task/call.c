@@ -42,8 +42,8 @@ struct call_wait {
 /* A call, from malloc(3), since the side that uses it last frees it. */
 struct task_call {
 	struct task_call *next; /* next in the inbox, or in the list of free calls */
-	struct leat_tasks *ts;	/* the caller's; invalid once ABANDONED */
-	struct call_wait *wait; /* the caller's; invalid once ABANDONED */
+	struct leat_tasks *ts;	/* tasks of the caller's reactor; invalid once ABANDONED */
+	struct call_wait *wait; /* the caller's wait; invalid once ABANDONED */
 	struct leat_reactor *to;
 	int (*fn)(void *arg);
 	void *arg;
@@ -81,8 +81,8 @@ task_calls_free(struct leat_tasks *ts)
 }
 
 /*
- * Leave state POSTED. @return false: the other side was first. Release and acquire: all uses of the
- * call by one side happen before the other side frees it.
+ * Leave state POSTED, to TAKEN or ABANDONED. @return false: the other side was first. Release and
+ * acquire: all uses of the call by one side happen before the other side frees it.
  */
 static bool
 call_leave_posted(struct task_call *c, uint32_t to)
@@ -107,7 +107,7 @@ answer(struct task_call *c)
 	__atomic_fetch_add(&ts->nb_answering, 1, __ATOMIC_RELAXED);
 	do {
 		c->next = head;
-		/* Release (B): all writes of fn. */
+		/* Release, (B) in the drawing: publishes all writes of fn. */
 	} while (!__atomic_compare_exchange_n(&ts->inbox, &head, c, true, __ATOMIC_RELEASE,
 					      __ATOMIC_RELAXED));
 	leat_reactor_wake(ts->reactor);
@@ -128,7 +128,7 @@ on_call(void *arg)
 	answer(c);
 }
 
-/* Refuse a call whose reactor is being destroyed, on any thread. */
+/* Refuse a call whose reactor is being destroyed. Runs on any thread. */
 static void
 on_drop(void *arg)
 {

@@ -231,7 +231,7 @@ leat_task_join(struct leat_task *task, int *ret)
 					leat_task_name(task), leat_reactor_name(task->ts->reactor));
 		task_wait_init(&j.w, &join_type);
 		j.target = task;
-		/* Valid until the wait ends: then cleared, below or by join_cancel(). */
+		/* The pointer is cleared when the wait ends, below or by join_cancel(). */
 		/* cppcheck-suppress autoVariables */
 		task->joiner = &j.w;
 		err = task_park(&j.w);

@@ -225,7 +225,7 @@ leat_task_op_run(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 		return ret;
 	if (why == -EPERM)
 		return why;
-	/* An op that was in flight before this call belongs to the device. */
+	/* Do not touch an op that was in flight before this call: it belongs to the device. */
 	for (i = posted; i < n; i++)
 		if (!in_flight(ops[i]))
 			ops[i]->status = why;

@@ -6,7 +6,7 @@
  *     call                              when                      time
  *     | deadline = begin + timeout      | task's deadline:        |
  *     |  room? yield ... post ... wait  |  leat_op_cancel()       |
- *     |                                 | op's deadline: what the device can't recall ends
+ *     |                                 | op's deadline: ends an op that can't be recalled
  *
  * The deadline is computed once, at the start, and holds for all waits of the call. The op is on no
  * queue: ops posted before it, by other tasks with a later deadline or none, must not hold it back.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The public interface to wait: an operation of a resource, as a wait of a task. */
+/* The public interface for waits: an operation of a resource is a wait of a task. */
 
 #include <errno.h>
 

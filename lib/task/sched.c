@@ -20,7 +20,7 @@
 
 #include "task_pvt.h"
 
-/* Most switches in a turn: the pollers do not run until they are used up. */
+/* Most switches between tasks in a turn, so that ready tasks do not hold up the pollers. */
 #define TASK_BUDGET 256
 
 __thread struct leat_tasks *task_running;

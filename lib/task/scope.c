@@ -11,7 +11,7 @@
  * A branch takes itself off the list when it ends; the last one ends the parent's wait. No branch
  * uses the scope after that, so the parent may return. A scope that was waited for has ended: the
  * next branch that the parent starts in it begins a new round, without the cancel or failure of the
- * last one; only the policy stays.
+ * round before; only the policy stays.
  */
 
 #include <errno.h>

@@ -76,7 +76,7 @@ struct leat_task {
 	void *sp;		/* context while the task does not run; NULL: not begun */
 	struct leat_task *next; /* next in the list of ready, yielded or free tasks */
 	struct leat_tasks *ts;
-	struct task_wait *wait; /* state WAITING: the wait */
+	struct task_wait *wait; /* the wait, in state WAITING */
 	uint8_t state;		/* enum leat_task_state */
 	uint8_t cancel;		/* TASK_CANCELLED */
 	uint8_t masked;		/* > 0: cancellation is ignored */
@@ -154,7 +154,7 @@ struct leat_tasks {
 	struct leat_tune_object *tune;
 	struct task_watch {
 		uint64_t switches; /* leat_tasks.switches at the watchdog's last look */
-		uint64_t since_ns; /* first look that found this value of switches */
+		uint64_t since_ns; /* time of the first look that found this value */
 		bool reported;	   /* the running task was reported */
 		/* The same three values for pollers, timers and messages. */
 		struct reactor_activity activity;

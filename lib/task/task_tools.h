@@ -53,7 +53,7 @@
 
 /* State of the tools for one context: a task's, or the reactor's. */
 struct task_tools {
-	void *fake_stack; /* AddressSanitizer's, while the context does not run */
+	void *fake_stack; /* AddressSanitizer's fake stack, while the context does not run */
 	void *fiber;	  /* ThreadSanitizer's */
 	const void *bottom;
 	size_t size;
