@@ -3,9 +3,9 @@
 #define RING_BOARD_H
 
 /*
- * The board of an endpoint: a bit per connection, at the peer's id. A peer that has published
- * something sets the bit of its connection: a mark. The endpoint's owner takes all marks and looks
- * at the marked connections only, however many connections there are.
+ * The board of an endpoint has a bit per connection, at the index of the peer's id. A peer that has
+ * published something sets the bit of its connection: it marks the connection. The endpoint's owner
+ * takes all marks and looks at the marked connections only, however many connections there are.
  *
  *     lines    . . 1 .                                 a bit per line of words (512 connections)
  *     words    ........ ........ ...1..1. ........     a bit per connection
@@ -13,13 +13,13 @@
  *     peer                                     owner
  *     publish
  *     words |= marks              (A)          lines = 0                          (X)
- *     is the line's bit in lines? (B)          words = 0, for each line taken     (Y)
+ *     line's bit set in lines?    (B)          words = 0, for each line taken     (Y)
  *       no: lines |= line         (C)          look at the connections
  *
  * No mark is lost. A, B, C, X and Y are sequentially consistent, so they have one order. If B finds
- * the line's bit, the X that takes the bit comes after B, and the Y of that X after A: Y takes the
- * mark, unless an earlier Y took it. If B does not find the bit, C sets it, and the next X takes
- * it. test/model/ring_board.pml checks this.
+ * the line's bit set, the X that takes this bit comes after B. The Y that follows this X therefore
+ * comes after A and takes the mark, unless an earlier Y took it. If B finds the bit clear, C sets
+ * it, and the next X takes it. test/model/ring_board.pml checks this.
  *
  * MARK: A -> Y. The owner that took a mark can read all that the peer published before the mark.
  *
@@ -41,7 +41,7 @@
 #define RING_BOARD_LINES 128				      /* 65536 connections */
 
 struct ring_board {
-	/* The owner reads them in every poll. */
+	/* A bit per line of words. The owner reads lines in every poll. */
 	uint64_t lines[RING_BOARD_LINES / 64] __attribute__((aligned(128)));
 	uint64_t words[] __attribute__((aligned(128)));
 };
@@ -74,7 +74,7 @@ ring_board_new(uint32_t nb)
 	return b;
 }
 
-/* Mark the connections of word "word" whose bits are set in marks. Any thread. */
+/* Mark the connections of words[word] whose bits are set in marks. Any thread. */
 static inline void
 ring_board_mark(struct ring_board *b, uint32_t word, uint64_t marks)
 {

@@ -5,8 +5,8 @@
 /*
  * The buffer for messages that do not fit into their slots: a ring of bytes beside the ring of
  * slots, one per direction of a connection. The producer copies a message into the buffer in one
- * piece and writes its address into the slot. The consumer copies the message out; with the slot it
- * gives back these bytes.
+ * piece and writes its address into the slot. The consumer copies the message out. When it gives
+ * the slot back, it gives back the message's bytes in the buffer as well.
  *
  *     tail: where the oldest message, 7, begins   head: where the next message will begin
  *     bytes  |  free  |--7--|--9--|----12----|   free   |
@@ -20,7 +20,8 @@
  * it reads dir.consumed itself. So a connection with few bytes in flight stays in few pages,
  * however much it sends; the pages behind are never touched and take no memory.
  *
- * All of this is the producer's own, except the bytes of published messages.
+ * Only the producer reads and writes struct ring_buf; the consumer reads the bytes of published
+ * messages.
  */
 
 #include <stdbool.h>
@@ -31,7 +32,7 @@
 
 #include "leat_common.h"
 
-/* Bytes of a buffer, at most. With few slots it is smaller, and the slots run out first. */
+/* Bytes of a buffer, at most. With few slots the buffer is smaller; then slots run out first. */
 #define RING_BUF_MAX (512u << 10)
 #define RING_BUF_LAP (32u << 10) /* bytes */
 
@@ -45,11 +46,11 @@ struct ring_buf {
 	/* FIFO of the messages in the buffer, oldest first; as many entries as there are slots */
 	struct ring_buf_msg *msgs;
 	uint32_t mask;	      /* entries of msgs - 1 */
-	uint32_t first, next; /* oldest and next entry of msgs, modulo their number */
+	uint32_t first, next; /* oldest entry and next free entry of msgs; & mask: the index */
 	uint32_t head;	      /* offset where the next message begins */
 	uint32_t size;	      /* bytes of mem */
-	uint32_t lap;	      /* bytes taken since dir.consumed was last read for this */
-	size_t mapped;	      /* bytes mapped, msgs and mem */
+	uint32_t lap;  /* bytes taken since RING_BUF_LAP last forced a read of dir.consumed */
+	size_t mapped; /* bytes mapped, msgs and mem */
 };
 
 /*

@@ -26,8 +26,8 @@
 
 /*
  * Copy a SEND, with an immediate or without, into the slot at the cursor or into the buffer.
- * @param[out] head the value for the slot's head; 0 if the message is lost, only because gcc with
- *	-fsanitize=thread does not see that no caller reads it then
+ * @param[out] head the value for the slot's head. Set to 0 if the message is lost: no caller reads
+ *	it then, but gcc with -fsanitize=thread would warn.
  * @return false: there is no room, the message is lost
  */
 static __rte_always_inline bool
@@ -220,7 +220,7 @@ post_burst(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uint16
 	return leat_ep_post_end(ep, i, n);
 }
 
-/* One op at a time, as in ring_tx.c. */
+/* Post one op: small functions that save few registers, as in ring_tx.c. */
 static __rte_noinline uint16_t
 post_send(struct leat_ep *ep, struct leat_op **ops)
 {
@@ -249,7 +249,7 @@ ring_datagram_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 	return post_burst(ep, ep->drv, ops, n);
 }
 
-/* ep->post as soon as a peer has a wait object. */
+/* The endpoint's post function as soon as a peer has a wait object. */
 uint16_t
 ring_datagram_post_waking(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 {

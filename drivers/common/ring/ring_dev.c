@@ -148,8 +148,8 @@ ring_ep_abort(struct leat_ep *ep)
 }
 
 /*
- * Set the inline limit, of reliable endpoints only: a datagram connection got its buffer, or none,
- * for the inline limit at the time it was created.
+ * Set the inline limit, of reliable endpoints only. A datagram endpoint's limit can't change:
+ * whether a connection has a buffer (ring_buf.h) is decided by the limit when it is created.
  */
 int
 ring_ep_option(struct leat_ep *ep, enum leat_ep_option option, uint32_t *value)

@@ -12,7 +12,7 @@
 
 #include "ring_pvt.h"
 
-/* For the threads of this process; RING_FOREIGN: of all processes that have registered. */
+/* A fence for the threads of this process; RING_FOREIGN: of all processes that have registered. */
 #if RING_FOREIGN
 #define FENCE MEMBARRIER_CMD_GLOBAL_EXPEDITED
 #define REGISTER MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED

@@ -61,7 +61,7 @@ ring_lane_size(const struct ring_shape *shape)
 static void
 init_shared(struct ring_lane *lane, uint32_t nb_acks)
 {
-	/* Only in the last entry could a head of 0 be taken for the ack to come there. */
+	/* In the last entry alone a head of 0 would look like an ack that has arrived. */
 	if (nb_acks > 0)
 		lane->acks[nb_acks - 1].head = 1;
 	lane->dir->consumed = RING_FIRST;

@@ -115,7 +115,7 @@ go_by(struct ring_link *link, uint32_t wanted)
 	ring_link_bell(link);
 }
 
-/* MARKS: pairs with go_by() of the peer. */
+/* Has the peer answered this side's want? MARKS: pairs with go_by() of the peer. */
 static bool
 answered(const struct ring_ep *rep, const struct ring_link *link)
 {
@@ -127,7 +127,7 @@ ring_marks_up(struct ring_ep *rep, struct ring_link *link)
 {
 	link->idx = rep->nb_links;
 	rep->links[rep->nb_links++] = link;
-	/* relaxed: connecting made a want visible; if the peer has a later one its BELL follows */
+	/* relaxed: connecting made the want visible; if the peer changes it later, BELL follows */
 	go_by(link, __atomic_load_n(&link->theirs->want, __ATOMIC_RELAXED));
 	if (!rep->many && rep->nb_links > RING_FEW) {
 		want_of_all(rep, true);
@@ -136,7 +136,7 @@ ring_marks_up(struct ring_ep *rep, struct ring_link *link)
 	/* The want that was written while connecting may be out of date. */
 	if (__atomic_load_n(&link->mine->want, __ATOMIC_RELAXED) != rep->want)
 		send_want(rep, link);
-	/* If the peer has answered it marks from its first message on, and needs no watching. */
+	/* A peer that has answered marks from its first message on, and needs no watching. */
 	if (rep->many && !answered(rep, link))
 		watch(rep, link);
 }

@@ -8,12 +8,13 @@
  * With up to RING_FEW links each poll looks at all of them. With more the endpoint's owner asks its
  * peers for marks: a peer marks its link on the owner's board (ring_board.h) after it published
  * messages or an ack. A mark costs the peer an atomic instruction or two per burst, so no peer
- * marks without being asked.
+ * marks without being asked. The owner asks by a number, its want: odd asks for marks, even for
+ * none.
  *
  *     owner                                        peer
  *     has more than RING_FEW links
  *     dir.want = rep->want, now odd   --bell-->   progress: marks from now on
- *     watches the link: polls look at              dir.marks = that want
+ *     watches the link: polls look at              dir.marks = the owner's want
  *       it until marks == want
  *     looks at the link once more      <--bell--
  *     looks at it when it is marked                publishes, marks
@@ -21,9 +22,10 @@
  *     has RING_FEW_AGAIN links left: looks at all of them in each poll
  *     dir.want = rep->want, now even  --bell-->   progress: marks no more
  *
- * MARKS: the owner finds what the peer published before its answer when it looks at the link once
- * more; the peer marks what it publishes later. Each want has a new number, so the owner does not
- * mistake the answer to an earlier want for the answer to the last one.
+ * MARKS: the peer answers by writing dir.marks. What the peer published before its answer, the
+ * owner finds when it looks at the link once more; what the peer publishes after its answer, the
+ * peer marks. Each want has a new number, so the owner does not mistake the answer to an earlier
+ * want for the answer to the last one.
  *
  * A link that comes up while its owner wants marks is marked from the first message on, without an
  * answer: the acceptor writes its want before it accepts, the connector before it sends its
@@ -42,8 +44,8 @@
 void ring_marks_put(struct ring_ep *rep);
 
 /*
- * MARK: collect the mark of a link until ring_marks_put() at the end of the post. The marks of
- * peers that connected one after the other are in one word, so a burst to many peers of one
+ * MARK: remember to mark a link; ring_marks_put() sets the marks at the end of the post. The marks
+ * of peers that connected one after the other are in one word, so a burst to many peers of one
  * endpoint needs few atomic instructions.
  */
 static inline void
@@ -98,7 +100,7 @@ void ring_marks_remove(struct ring_ep *rep, struct ring_link *link);
 /* Stop relying on marks if few links are left. */
 void ring_marks_down(struct ring_ep *rep);
 /*
- * Check whether the peer of a link changed its want, or answered this side's.
+ * Check whether the peer of a link changed its want, or answered this side's want.
  * @param closed the peer has closed and publishes nothing more
  */
 void ring_marks_progress(struct ring_ep *rep, struct ring_link *link, bool closed);

@@ -206,7 +206,7 @@ note_del(struct ring_ep *rep, struct ring_note *note, int kind)
 	rep->nb_unexpected--;
 }
 
-/* Find the number of a note's message: in [rx_head, rx_head + slots), with the note's index. */
+/* Return the number of a note's message: the one in [rx_head, rx_head + slots) with its index. */
 static uint64_t
 note_nr(const struct ring_note *note)
 {
@@ -305,7 +305,7 @@ take_unexpected(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
 			ring_violation(rep, link, "a message changed after it was published");
 			continue; /* ring_violation() has dropped the link's notes */
 		}
-		/* First: ring_deliver() may find a violation, which drops all notes of the link. */
+		/* Before ring_deliver(), which may find a violation and drop the link's notes. */
 		note_del(rep, note, kind);
 		mine = RING_HEAD_TYPE(head) == LEAT_OP_WRITE_IMM ||
 		       (RING_HEAD_FLAGS(head) & RING_F_ACK) == 0 || ring_claim(slot);

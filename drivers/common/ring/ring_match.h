@@ -7,12 +7,9 @@
 #include "ring_pvt.h"
 
 void ring_oplist_del(struct ring_oplist *list, struct leat_op *op);
-/* As ring_find_recv(), if a RECV names this peer or none is posted for any peer. */
+/* The slow path of ring_find_recv(): a RECV names this peer, or the FIFO is empty. */
 struct leat_op *ring_find_recv_slow(struct ring_ep *rep, struct ring_link *link);
-/*
- * Find the receive for a message of this peer with that tag, leave it posted. @return NULL: none
- * fits.
- */
+/* Find the receive for a message of this peer with this tag; leave it posted. @return NULL: none */
 struct leat_op *ring_find_trecv(struct ring_ep *rep, struct ring_link *link, uint64_t tag);
 /* Note a message as unexpected; it stays in its slot. */
 void ring_note_add(struct ring_ep *rep, struct ring_link *link, const struct ring_slot *slot,
@@ -20,7 +17,7 @@ void ring_note_add(struct ring_ep *rep, struct ring_link *link, const struct rin
 
 void ring_fifo_trim(struct ring_ep *rep);
 
-/* Find the receive for an untagged message of this peer, leave it posted. @return NULL: none. */
+/* Find the receive for an untagged message of this peer; leave it posted. @return NULL: none */
 static inline struct leat_op *
 ring_find_recv(struct ring_ep *rep, struct ring_link *link)
 {

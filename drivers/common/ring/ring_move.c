@@ -221,7 +221,7 @@ take_data(struct leat_ep *ep, struct ring_link *link, uint16_t id, const char *d
 
 	if (m->write.kind == RING_MOVE_WRITE && (m->write.nr & link->moves.in_mask) == id)
 		return m->write.ready || take_write(ep->drv, &m->write, data, len);
-	/* If neither, the chunk is of a message that was given up: drop it. */
+	/* A chunk of neither a WRITE nor a SEND in progress: the message was given up, drop it. */
 	return m->in[id].kind != RING_MOVE_RECV || take_recv(ep, link, &m->in[id], data, len);
 }
 
@@ -259,7 +259,7 @@ take_all(struct leat_ep *ep, struct ring_link *link, uint32_t max)
 
 	for (n = 0; ok && n < there && n < max; n++) {
 		const struct ring_chunk *c = &m->rx[m->taken & m->rx_mask];
-		/* Read each once: the peer may change them meanwhile. */
+		/* Read each field once: the peer may change it meanwhile. */
 		uint32_t len = __atomic_load_n(&c->len, __ATOMIC_RELAXED);
 		uint16_t id = __atomic_load_n(&c->id, __ATOMIC_RELAXED);
 
@@ -387,7 +387,7 @@ ring_move_acked(struct leat_ep *ep, struct ring_link *link, struct leat_op *op, 
 	struct ring_op *o = ring_op(op);
 
 	if (op->type == LEAT_OP_READ) {
-		/* Take chunks of its answer now: the next op with its number must not get them. */
+		/* Drop a failed READ's chunks now: a later op with its number must not get them. */
 		if (status != 0)
 			(void)take_all(ep, link, UINT32_MAX);
 		link->moves.nb -= op->size > 0;

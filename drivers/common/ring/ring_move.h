@@ -15,9 +15,9 @@
  *     READ          slot                     ------->  checks the region
  *                                            <-------  chunks put; an ack only if that fails
  *
- * The consumer takes chunks at once, whatever the messages around them wait for: unexpected
- * messages do not hold them up. While a WRITE's bytes come in, the consumer scans no message behind
- * the WRITE, so that a peer's ops take effect in the order in which the peer posted them.
+ * The consumer takes chunks as they arrive; unexpected messages do not hold chunks up. While a
+ * WRITE's bytes come in, the consumer scans no message behind the WRITE, so that a peer's ops take
+ * effect in the order in which the peer posted them.
  *
  * A chunk names its message by the message's number modulo slots. The number of a message that was
  * given up may be used again. So before a move begins, or ends early, the consumer takes all chunks
@@ -39,7 +39,7 @@ struct ring_slot;
 struct leat_ep;
 
 #define RING_CHUNK 16384 /* bytes of a message in a chunk, at most */
-/* Chunks that a poll puts on one link, at most, and chunks that it takes from it. */
+/* A poll puts at most this many chunks on one link, and takes at most this many from it. */
 #define RING_CHUNKS_BUDGET 16
 
 /* Status of an ack that does not end the op yet: send the bytes. */
@@ -69,7 +69,7 @@ struct ring_move {
 	struct leat_op *op;	/* RECV: the receive */
 	struct ring_move *next; /* READ: in ring_moves.answers */
 	uint64_t addr, key;	/* WRITE, READ: address and key of the region */
-	uint64_t len, done;	/* bytes in all, and moved so far */
+	uint64_t len, done;	/* bytes in total, and bytes moved so far */
 	uint64_t nr;		/* number of the message */
 	uint8_t kind;		/* enum ring_move_kind */
 	bool ready;		/* WRITE: all bytes have arrived, or it has failed */
@@ -84,7 +84,7 @@ struct ring_moves {
 	const char *rx_bytes;  /* the peer's buffer, that this side consumes from */
 	const char *violation; /* how the peer broke the protocol; NULL: it did not */
 	struct ring_chunk *tx, *rx;
-	uint64_t put, seen; /* chunks of tx: number filled, and number taken as last read */
+	uint64_t put, seen; /* chunks of tx: number put; number that the peer took, as last read */
 	uint64_t taken;	    /* chunks of rx: number taken */
 	/* Sources of the chunks to put: this side's ops, and answers to the peer's READs. */
 	struct leat_op *out_head, *out_tail;
@@ -105,7 +105,7 @@ ring_moves_bytes(const struct ring_moves *m, uint64_t at, uint64_t len)
 /*
  * Note that the peer broke the protocol. Nothing more is received from it, and the next progress
  * ends the connection.
- * @param what the peer did, for its event's text; static
+ * @param what what the peer did, for the text of the event; a static string
  */
 #if RING_FOREIGN
 void ring_violation(struct ring_ep *rep, struct ring_link *link, const char *what);

@@ -3,7 +3,8 @@
 #define RING_POLL_H
 
 /*
- * Which links a poll looks at: all of them up to RING_FEW, and with more links those in a queue.
+ * Which links a poll looks at: at all of them if there are at most RING_FEW, otherwise at the links
+ * in a queue.
  *
  *     marks on the board  --.
  *     watched links with    +-->  queue: oldest first, each once  -->  looked at
@@ -21,20 +22,20 @@
 
 #include "ring_mark.h"
 
-#define RING_WINDOW 16	 /* watched links that a poll looks at */
-#define RING_VAIN 64	 /* queued links that a poll looks at without getting an op */
-#define RING_UNMARKED 64 /* polls per link looked at without a mark, see ring_unmarked() */
+#define RING_WINDOW 16	 /* watched links that a poll looks at, at most */
+#define RING_VAIN 64	 /* a poll ends after so many queued links that yielded no op */
+#define RING_UNMARKED 64 /* every so many polls look at one unmarked link: ring_unmarked() */
 /*
  * Distance of the prefetch, in links: poll prefetches a link's slot this many links before it
  * handles the link, and the link itself at twice that distance.
  */
 #define RING_AHEAD 2
 
-/* Handle a link whose next slot has that head. @return slots handled */
+/* Handle a link. head is the head of the link's next slot. @return slots handled */
 typedef uint32_t (*ring_poll_link_fn)(struct leat_ep *ep, struct ring_ep *rep,
 				      struct ring_link *link, uint64_t head);
 
-/* PUBLISH: pairs with ring_tx_publish(). */
+/* Read the head of a link's next slot. PUBLISH: pairs with ring_tx_publish(). */
 static __rte_always_inline uint64_t
 ring_rx_head(const struct ring_link *link)
 {
@@ -74,7 +75,7 @@ ring_rx_max(const struct leat_ep *ep)
 	return RTE_MAX(leat_ep_room(ep), (uint32_t)RING_DRIVE_BUDGET);
 }
 
-/* A poll that runs out of room for ops ends; the next poll begins with the following link. */
+/* Poll all links. If the poll runs out of room for ops, the next one begins with the next link. */
 static __rte_always_inline void
 ring_poll_few(struct leat_ep *ep, struct ring_ep *rep, ring_poll_link_fn poll_link)
 {
@@ -163,7 +164,10 @@ ring_queue_take(struct ring_ep *rep)
 	return link;
 }
 
-/* Of the n queued links prefetch one that is some places ahead; nearer to its turn, its slot. */
+/*
+ * Prefetch what the turns of queued links to come will read. n links are queued: prefetch the link
+ * 2 * RING_AHEAD places ahead, and the slot of the link RING_AHEAD places ahead.
+ */
 static __rte_always_inline void
 ring_queue_prefetch(const struct ring_ep *rep, uint32_t n)
 {
@@ -197,7 +201,7 @@ ring_poll_many(struct leat_ep *ep, struct ring_ep *rep, ring_poll_link_fn poll_l
 		/* A link that is not up any more receives nothing: see ring_link_rx_off(). */
 		link = ring_queue_take(rep);
 		if (RING_FOREIGN && unlikely(link->rx_slot == NULL))
-			continue; /* this link never was up; a foreign peer marked it */
+			continue; /* a foreign peer marked a link that was never up */
 		slots = poll_link(ep, rep, link, ring_rx_head(link));
 		if (ring_link_ready(link))
 			ring_queue_put(q, link->id);

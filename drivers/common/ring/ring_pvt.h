@@ -46,7 +46,7 @@
 #define RING_RX_DEPTH_MAX 65536
 #define RING_MAX_MSG (UINT64_C(1) << 30)
 #define RING_DEAD_PEER_MS 10
-/* Bytes of a datagram: from a protocol's shortest header to more than any NIC's packet. */
+/* Range of mtu, B: from a protocol's shortest header to more than any NIC's packet. */
 #define RING_MTU_MIN 8
 #define RING_MTU_MAX 16384
 #define RING_MTU_DEFAULT 4096
@@ -57,7 +57,7 @@
  */
 #define RING_FEW 16
 #define RING_FEW_AGAIN 8
-/* Bytes of large messages that a poll copies. After them it takes at most one slot per link. */
+/* After copying so many bytes of large messages a poll takes at most one slot per link. */
 #define RING_COPY_BUDGET (256 * 1024)
 /* Slots that a poll handles on a link even if it has no room for completed ops. */
 #define RING_DRIVE_BUDGET 16
@@ -233,7 +233,7 @@ struct ring_ep {
 	struct ring_link **links; /* up or closing; the watched ones first */
 	uint32_t nb_links;
 	uint32_t nb_watched; /* many: links whose peers are not known to mark yet */
-	uint32_t start;	     /* link that the next poll begins with; many: among the watched */
+	uint32_t start;	     /* index where the next poll begins; many: among watched links */
 	bool many;	     /* this endpoint asks its peers for marks; see ring_mark.h */
 	uint32_t nb_marks;   /* entries of marks[] */
 	uint32_t nb_polls;   /* RING_FOREIGN, many: polls so far, see ring_unmarked() */
@@ -321,7 +321,7 @@ int ring_ep_option(struct leat_ep *ep, enum leat_ep_option option, uint32_t *val
 
 /* ---- the device's part: each of the two devices defines these ---- */
 
-/* BELL: when the peer sees the bell, it sees all that the caller did before. */
+/* Ring the peer's BELL. When the peer sees the bell, it sees all that the caller did before. */
 void ring_link_bell(struct ring_link *link);
 /* Wake the peer, whose ASLEEP is set. */
 void ring_link_wake_now(const struct ring_link *link);
@@ -333,13 +333,13 @@ bool ring_link_alive(const struct ring_link *link);
 void ring_link_free(struct ring_link *link);
 /*
  * Abandon and free a link that is not up.
- * @param why reason for people at the peer's side, or NULL
+ * @param why reason, a text that the peer's side reports to people; or NULL
  */
 void ring_link_abandon(struct ring_ep *rep, struct ring_link *link, const char *why);
 
 /*
  * ASLEEP: wake the peer if it sleeps, after something was published for it. No processor fence is
- * needed: the sleeper makes all processors execute one before it looks for the last time.
+ * needed: before the sleeper's last look at its links, it makes all processors execute a fence.
  */
 static __rte_always_inline void
 ring_link_wake(const struct ring_link *link)
@@ -394,9 +394,9 @@ void ring_telemetry_del(struct ring_ep *rep);
 
 /* ---- ring_fence.c ---- */
 
-/* Can this process make all threads execute a fence that may publish for its endpoints? */
+/* Can this process make every thread that may publish for its endpoints execute a fence? */
 bool ring_fence_offered(void);
-/* Make those threads execute a fence. @return false: the call failed */
+/* Make every thread that may publish for this process execute a fence. @return false: it failed */
 bool ring_fence_all(void);
 
 /* ---- ring_link.c ---- */
@@ -501,7 +501,7 @@ enum ring_rma_outcome ring_rma(struct leat_ep *ep, struct ring_link *link, struc
 
 /* ---- inline helpers that several files use ---- */
 
-/* Large messages are in progress on this link, so polls must look at its chunks. */
+/* Are large messages in progress on this link? Then polls must look at its chunks. */
 static inline bool
 ring_moving(const struct ring_link *link)
 {
@@ -513,7 +513,7 @@ ring_moving(const struct ring_link *link)
 #endif
 }
 
-/* The next message to scan is a WRITE whose bytes have not all arrived. */
+/* Is the next message to scan a WRITE whose bytes have not all arrived? */
 static inline bool
 ring_rma_waits(const struct ring_link *link)
 {
@@ -525,7 +525,7 @@ ring_rma_waits(const struct ring_link *link)
 #endif
 }
 
-/* The peer broke the protocol. */
+/* Did the peer break the protocol? */
 static inline bool
 ring_violated(const struct ring_link *link)
 {
@@ -537,7 +537,7 @@ ring_violated(const struct ring_link *link)
 #endif
 }
 
-/* FREE: pairs with the loads in ring_tx.c. All reads of the freed slots come before it. */
+/* Free the consumed slots, after all reads of them. FREE: pairs with the loads in ring_tx.c. */
 static inline void
 ring_rx_publish(struct ring_link *link)
 {
@@ -553,7 +553,7 @@ ring_rx_consume(struct ring_link *link, uint64_t nr)
 		ring_rx_consume_behind(link, nr);
 }
 
-/* An ack's index is its number modulo the number of acks, RING_ACKS times that of the slots. */
+/* Mask that turns an ack's number into its index: there are RING_ACKS acks per slot. */
 static inline uint32_t
 ring_ack_mask(uint32_t slot_mask)
 {
@@ -561,8 +561,8 @@ ring_ack_mask(uint32_t slot_mask)
 }
 
 /*
- * ACK: pairs with the load in ring_acks(). This side has touched the op's buffers before, and does
- * not touch them again.
+ * Acknowledge message nr. ACK: pairs with the load in ring_acks(). This side does not touch the
+ * op's buffers after the ack.
  */
 static inline void
 ring_ack(struct ring_link *link, uint64_t nr, int status, uint64_t value)
@@ -580,7 +580,8 @@ ring_ack(struct ring_link *link, uint64_t nr, int status, uint64_t value)
 }
 
 /*
- * CLAIM, the consumer's side; the producer's is ring_recall().
+ * Claim an op, to execute it. This is the consumer's side of CLAIM; the producer's side is
+ * ring_recall().
  * @return false: the producer has recalled the op
  */
 static inline bool
@@ -604,9 +605,10 @@ ring_copy_chunk(char *d, const char *s, size_t n, size_t chunk)
 }
 
 /*
- * Copy 16 to 32 bytes, word by word. The caller may just have stored the message as words: until
- * those have left the core's store buffer, where they may queue behind a store that waits for its
- * cache line, a load of more than one word can't be served.
+ * Copy 16 to 32 bytes, word by word. The caller may just have stored the message as words. As long
+ * as these words are in the core's store buffer, a load of one word is served from there, but a
+ * wider load waits until they have left it, which takes as long as older stores wait for their
+ * cache lines.
  */
 static inline void
 ring_copy_words(char *d, const char *s, size_t n)

@@ -256,7 +256,7 @@ enum ring_rma_outcome
 ring_rma(struct leat_ep *ep, struct ring_link *link, struct ring_slot *slot, uint64_t head,
 	 uint64_t nr)
 {
-	/* Read each once: a foreign peer may change them meanwhile. */
+	/* Read each word once: a foreign peer may change it meanwhile. */
 	const uint64_t key = __atomic_load_n(&slot->w[0], __ATOMIC_RELAXED);
 	const uint64_t addr = __atomic_load_n(&slot->addr, __ATOMIC_RELAXED);
 	const uint8_t type = RING_HEAD_TYPE(head);

@@ -102,7 +102,10 @@ rx_one(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, struct r
 {
 	struct leat_op *op;
 
-	/* nr - rx_head: the peer published more messages than slots, over one not consumed yet. */
+	/*
+	 * A head that makes no sense; or, from a foreign peer, more messages than slots, so that
+	 * one has overwritten a message that is not consumed yet.
+	 */
 	if (unlikely(!ring_head_sane(rep, head) ||
 		     (RING_FOREIGN && nr - link->rx_head > link->rx_mask))) {
 		ring_violation(rep, link, "it published an invalid message");

@@ -157,8 +157,8 @@ execute(struct ring_ep *rep, struct ring_link *link, const struct leat_op *op)
 		return false;
 	__atomic_store_n(&link->mine->touching, region + 1, __ATOMIC_RELAXED);
 	/*
-	 * A compiler fence only: the owner makes this processor execute one when it withdraws the
-	 * region, or closes.
+	 * A compiler fence only: when the owner withdraws the region, or closes, it makes this
+	 * processor execute a fence.
 	 */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	mem = entry_find(link, op, region);

@@ -66,7 +66,7 @@ struct ring_arenas {
 struct ring_share {
 	struct ring_arenas arenas; /* arenas of this process: here == addr */
 	struct ring_entry *entries;
-	bool stale; /* some of the memory was freed since; written by any thread */
+	bool stale; /* some of the memory was freed after it was shared; written by any thread */
 	/* Written by the owner with relaxed stores, read by telemetry. */
 	uint64_t nb_ops;    /* one-sided ops that this side executed on peers' memory */
 	uint64_t nb_copies; /* messages that this side copied straight from a peer's buffer */

@@ -67,12 +67,12 @@ struct ring_link;
 #define RING_INLINE_MAX 96
 
 #define RING_F_IMM 0x01	   /* w[] begins with the immediate */
-#define RING_F_INLINE 0x02 /* the payload is in the slot; without it, the payload's address is */
+#define RING_F_INLINE 0x02 /* w[] holds the payload; without this flag, the payload's address */
 #define RING_F_ACK 0x04	   /* the producer waits for an ack; the consumer claims the op first */
 #define RING_F_BUF 0x08	   /* RING_FOREIGN: the payload is in the buffer, w[] holds its offset */
-#define RING_F_SHARED 0x10 /* RING_FOREIGN: it is in shared memory, w[] holds its address there */
+#define RING_F_SHARED 0x10 /* RING_FOREIGN: the payload is in memory that both share, see w[] */
 
-/* Above the flags: how many later messages were published before this one; a hint. */
+/* Bits above the flags: number of following messages that were published earlier; a hint. */
 #define RING_MORE_SHIFT 29
 #define RING_MORE_MAX 7
 
@@ -97,8 +97,8 @@ struct ring_link;
  *     READ         rkey address                          FETCH_ADD, CMP_SWAP  rkey operand compare
  *
  * RING_FOREIGN: in place of the address stands an offset in the producer's lane.buf, or nothing if
- * the bytes come in chunks (ring_move.h). It is an address only if both processes have mapped that
- * memory (ring_share.h).
+ * the bytes come in chunks (ring_move.h). An address stands there only if both processes have
+ * mapped the buffer (ring_share.h).
  */
 struct ring_slot {
 	/* PUBLISH: len << 32 | more << 29 | flags << 24 | type << 16 | (number of message + 1) */
@@ -205,7 +205,7 @@ struct ring_lane {
 	struct leat_op **ops;
 	uint64_t *nr;		 /* producer's own: number of the message that each slot holds */
 	struct ring_note *notes; /* consumer's own */
-	struct ring_buf buf;	 /* producer's own, but for its bytes */
+	struct ring_buf buf;	 /* producer's own, except its bytes */
 	uint32_t mask;		 /* number of slots - 1 */
 	/* RING_FOREIGN */
 	char *bytes; /* bytes of the buffer, where the consumer has mapped them */

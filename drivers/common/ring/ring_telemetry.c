@@ -24,7 +24,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, ring_ep) eps = LIST_HEAD_INITIALIZER(eps);
 
-/* Does this endpoint have such counters? */
+/* Does this endpoint have counters that the commands report? */
 static bool
 has_counters(const struct ring_ep *rep)
 {
