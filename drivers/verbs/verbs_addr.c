@@ -20,8 +20,8 @@ struct name {
 };
 
 /*
- * Copy the first address of a family for which the device has a local address, and free the list. d
- * NULL: copy the first.
+ * Copy the first address of a family for which the device has a local address, and free the list.
+ * If d is NULL, copy the first address of all.
  */
 static int
 take(struct vb_dev *d, struct addrinfo *list, struct sockaddr_storage *ss)

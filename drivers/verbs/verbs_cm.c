@@ -41,8 +41,8 @@ copy_event(struct vb_cm_event *to, const struct rdma_cm_event *ev)
 	case RDMA_CM_EVENT_ESTABLISHED:
 	case RDMA_CM_EVENT_REJECTED:
 		/*
-		 * rdma_cm has swapped the sender's values: responder_resources are those asked of
-		 * this side.
+		 * rdma_cm has swapped the two values of the sender: responder_resources is the
+		 * number of READs that this side is to answer at a time.
 		 */
 		if (ev->id->ps == RDMA_PS_UDP) {
 			to->ud = ev->param.ud;
@@ -135,7 +135,7 @@ vb_cm_retry_later(struct vb_conn *c, int cause)
 	vb_conn_state(c, VB_BACKOFF);
 }
 
-/* Look the host's name up. The address is valid: only too many lookups can stand in the way. */
+/* Look the host's name up. Fails only if there are too many lookups: the address was checked. */
 static void
 look_up(struct vb_conn *c)
 {
@@ -319,8 +319,8 @@ failed(struct vb_conn *c, const struct vb_cm_event *ev)
 	case VB_UP:
 		/*
 		 * For a connection that is up the kernel raises this event when the neighbour's
-		 * hardware address is lost, for example while the link is down for a moment.
-		 * Whether the connection is lost is decided by the queue pair's retries.
+		 * hardware address is lost, for example while the link is down for a moment. The
+		 * connection ends only when the queue pair has no retries left.
 		 */
 		LEAT_LOG(WARNING, driver, "%s: endpoint %s: %s: out of reach at the moment",
 			 c->e->dev->name, leat_ep_name(ep), leat_peer_addr(ep, peer));
@@ -355,7 +355,7 @@ on_event(struct vb_ep *e, const struct vb_cm_event *ev)
 	char text[LEAT_EVENT_TEXT];
 
 	if (e->dead && ev->type != RDMA_CM_EVENT_CONNECT_REQUEST)
-		return; /* vb_ep_close() is to follow, which needs no events */
+		return; /* vb_ep_close() comes next, and needs no events */
 	if (ev->type == RDMA_CM_EVENT_CONNECT_REQUEST) {
 		vb_cm_request(e, ev);
 		return;

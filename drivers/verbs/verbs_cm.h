@@ -33,7 +33,7 @@ struct vb_request {
 	} hello;
 };
 
-/* Does an id lead through the endpoint's device? */
+/* Does a connection with this id go through the endpoint's device? */
 bool vb_cm_is_ours(const struct vb_ep *e, const struct rdma_cm_id *id);
 void vb_cm_set_tos(struct vb_ep *e, struct rdma_cm_id *id);
 /* Check the length of private data. @return 0; -EINVAL with leat_err(): more than max */

@@ -127,8 +127,8 @@ qp_event(struct vb_conn *c, const struct ibv_async_event *ev)
 		break;
 	case IBV_EVENT_COMM_EST:
 		/*
-		 * A message arrived before the peer's "ready": it establishes the connection as
-		 * well.
+		 * A message arrived before the peer's "ready". The message establishes the
+		 * connection as well.
 		 */
 		if (c->state == VB_ACCEPTED && rdma_notify(c->id, IBV_EVENT_COMM_EST) != 0)
 			LEAT_LOG(DEBUG, driver, "%s: rdma_notify: %s", c->e->dev->name,

@@ -2,7 +2,8 @@
 
 /*
  * Completion queues. Extended ones, where the device has them, need no lock, because they are
- * declared to belong to one thread. And only the fields that are needed of a completion are read:
+ * declared to belong to one thread. And a poll reads only those fields of a completion that it
+ * needs:
  *
  *     ibv_start_poll    wr_id, status                  -> enough for a send that succeeded
  *     ibv_next_poll     read_qp_num, read_byte_len, .. -> needed for a receive, or a failure

@@ -65,7 +65,7 @@ try_qps(struct vb_dev *d, struct ibv_pd *pd, struct ibv_cq *cq)
 #ifdef VB_HAVE_WR_API
 	d->wr_api = try_qp(d, pd, cq, 0, true) == 0;
 #endif
-	/* Devices refuse a queue pair with too large a limit, they don't reduce it. */
+	/* A device refuses a queue pair whose inline limit is too large; it does not reduce it. */
 	for (;;) {
 		err = try_qp(d, pd, cq, want, d->wr_api);
 		if (err == 0 || want == 0)

@@ -194,8 +194,8 @@ vb_ep_cancel(struct leat_ep *ep, struct leat_op *op)
 }
 
 /*
- * Bounds: queue pairs are created with room for dev->inline_max. The last send of a list is always
- * signaled.
+ * Change a choice of an endpoint. The inline limit is at most dev->inline_max, for which queue
+ * pairs were created. Any signal interval is correct: the last send of a list is always signaled.
  */
 int
 vb_ep_option(struct leat_ep *ep, enum leat_ep_option option, uint32_t *value)

@@ -72,7 +72,7 @@ gid_to_addr(const struct vb_gid *g, struct sockaddr_storage *ss)
 		in6->sin6_scope_id = g->ifindex;
 }
 
-/* Is it the GID that the user asked for, by its address (addr=) or its interface (netdev=)? */
+/* Is g the GID that the user asked for, by its address (addr=) or its interface (netdev=)? */
 static bool
 was_asked_for(const struct vb_dev *d, const struct sockaddr_storage *addr, const struct vb_gid *g)
 {
@@ -192,7 +192,7 @@ close_ctx(struct vb_dev *d)
 
 /*
  * Choose the port asked for, or the first active one. @return 0; -ENOLINK: none is active; -ENODEV:
- * no such port; -EIO
+ * no such port; -EIO: a query failed
  */
 static int
 find_port(struct vb_dev *d)

@@ -11,8 +11,8 @@
  * where a program watches memory until a peer's WRITE changes it, so regions that peers may write
  * are not relaxed.
  *
- * On-demand paging (odp=1). No memory is pinned; the device faults pages in when it needs them. For
- * memory in huge pages the device is told so, because its tables are much smaller then.
+ * On-demand paging (odp=1). No memory is pinned; the device faults pages in when it needs them. The
+ * driver tells the device which memory is in huge pages: the device's tables are much smaller then.
  */
 
 #include <errno.h>

@@ -51,15 +51,15 @@
 #include <leat_log.h>
 #include <leat_order.h>
 
-/* Most work requests posted, and completions polled, with one call. */
+/* One call posts at most this many work requests, or polls at most this many completions. */
 #define VB_BURST 32
-/* Most completions taken by a poll that has no room for ops. */
+/* A poll that has no room for ops takes at most this many completions. */
 #define VB_DRIVE_BUDGET 8
 /* Largest depth of send and receive queues. */
 #define VB_DEPTH_MAX 32768
 #define VB_SIGNAL_MAX 256
 #define VB_PEERS_MAX 32767
-/* Entries of a CQ beyond those asked for. */
+/* Entries of the largest CQ that are not for ops, but for requests of the driver's own. */
 #define VB_CQ_ROOM 64
 /* Private data, B, that the connection manager's messages can carry: InfiniBand and RoCE. */
 #define VB_PRIV_CONNECT 56
@@ -70,8 +70,8 @@
 #define VB_PRIV_ROOM 160
 
 /*
- * wr_id of the messages of the loop (verbs_rc_loop.c). No connection has it as a tag: no peer has
- * that index.
+ * wr_id of the messages of the loop (verbs_rc_loop.c). Its upper half is no connection's tag,
+ * because no peer has the index 65535.
  */
 #define VB_LOOP_WR_ID UINT64_MAX
 
@@ -85,7 +85,7 @@ struct vb_args {
 	char addr[INET6_ADDRSTRLEN];
 	uint32_t port;	 /* 0: the first active one */
 	int32_t gid;	 /* index of the GID; -1: the driver chooses */
-	uint32_t mtu;	 /* bytes; 0: as the path has */
+	uint32_t mtu;	 /* bytes; 0: the mtu of the path */
 	uint32_t tx, rx; /* depths; 0: default */
 	uint32_t inline_max;
 	bool inline_given;
@@ -106,7 +106,7 @@ struct vb_args {
 extern const struct leat_driver_arg vb_driver_args[];
 /* Parse a device's arguments. @return 0; negative errno with leat_err() */
 int vb_args_parse(const char *name, const struct rte_kvargs *kv, struct vb_args *a);
-/* Convert bytes to enum ibv_mtu, 0: there is none; and back. */
+/* Convert bytes to enum ibv_mtu, and back. @return 0: there is no such mtu */
 int vb_mtu_enum(uint32_t bytes);
 uint32_t vb_mtu_bytes(enum ibv_mtu mtu);
 /* Return the time after which the device gives up a peer that does not answer, ms. */
@@ -126,7 +126,7 @@ struct vb_rules {
 	bool no_loop;
 	/* the kernel moves queue pairs to RTS: the connecting side answers no response */
 	bool kernel_qp;
-	bool rd_atom_unset; /* a request may leave the number of READs at a time unset */
+	bool rd_atom_unset; /* a request to connect may not say how many READs it allows */
 	bool credits;	    /* a message needs a posted receive at once: see vb_credit_take() */
 	bool own_requests;  /* send queues hold requests of the driver beside those of ops */
 	/* when a request fails, those before it were sent, but perhaps not delivered */
@@ -218,7 +218,7 @@ void vb_addr_str(const struct sockaddr *sa, char *buf, size_t len);
 /* ---- completion statuses ---- */
 
 const char *vb_wc_name(unsigned int status);
-/* Return what to check. */
+/* Return a text that says what to check after a completion with this status. */
 const char *vb_wc_hint(unsigned int status);
 /* Return the op's status; 1: the op gets the status of its connection. */
 int vb_wc_op_status(unsigned int status, bool recv);
@@ -228,8 +228,8 @@ int vb_wc_end_status(unsigned int status, bool recv);
 /* ---- connections ---- */
 
 /*
- * The sender of a datagram. Without a GRH it has no GID: then gid is zeros and, at its end, the
- * LID.
+ * The sender of a datagram. A datagram without a GRH does not say the sender's GID: then gid is
+ * zeros and, at its end, the sender's LID.
  */
 struct vb_sender {
 	union ibv_gid gid;
@@ -238,7 +238,7 @@ struct vb_sender {
 
 enum vb_state {
 	VB_LOOKUP,     /* the host's name is being looked up */
-	VB_RESOLVING,  /* address, then route */
+	VB_RESOLVING,  /* rdma_cm resolves the address, then the route */
 	VB_CONNECTING, /* the request was sent, no answer yet */
 	VB_BACKOFF,    /* waits before the next attempt */
 	VB_REQUESTED,  /* a peer asks to connect */
@@ -266,8 +266,8 @@ struct vb_ud_conn {
 	uint32_t qkey;	  /* the connector's, from its request */
 	uint32_t attempt; /* number of the attempt to connect; 0: none yet */
 	uint16_t lid;	  /* the connector's, from its request */
-	bool passive;	  /* the peer asked this side */
-	bool foreign;	  /* ... and is not leat */
+	bool passive;	  /* the peer sent the request to connect */
+	bool foreign;	  /* passive, and the peer is not a leat program */
 };
 
 struct vb_conn {
@@ -299,11 +299,14 @@ struct vb_conn {
 	int status;	       /* ENDING: status of its ops */
 	int cause;	       /* connecting: why the last attempt failed, negative errno */
 	/*
-	 * cycles. Connecting: end of all attempts; ENDING: when the end is forced; ZOMBIE: when the
-	 * wait is over
+	 * A time in cycles. Connecting: end of all attempts; ENDING: when the end is forced;
+	 * ZOMBIE: when the wait is over.
 	 */
 	uint64_t deadline;
-	/* cycles. BACKOFF: when to make the next attempt; ENDING: not done before */
+	/*
+	 * A time in cycles. BACKOFF: of the next attempt; ENDING: until then the connection waits
+	 * for receives that its QP may be using; 0: not set.
+	 */
 	uint64_t at;
 	uint32_t backoff_us;
 	struct leat_lookup *lookup;
@@ -335,7 +338,7 @@ struct vb_rxqs {
 enum vb_loop_state {
 	VB_LOOP_NONE = 0,
 	VB_LOOP_READY,
-	VB_LOOP_FAILED, /* a message failed, usually at an empty SRQ; created again when needed */
+	VB_LOOP_FAILED, /* a message failed, usually at an empty SRQ; the loop must be recreated */
 	VB_LOOP_UNABLE, /* the device can't connect to itself */
 };
 
@@ -347,7 +350,7 @@ struct vb_loop {
 	uint8_t state;
 	bool empty;	/* the last message found the SRQ empty, and nothing was posted since */
 	uint32_t mark;	/* vb_ep.posts when the last message was sent */
-	uint64_t again; /* FAILED, cycles: not created again before */
+	uint64_t again; /* FAILED: earliest time to recreate the loop, cycles */
 	uint32_t wait_us;
 };
 
@@ -393,10 +396,10 @@ struct vb_ep {
 	struct vb_rxqs *rxqs; /* NULL: with an SRQ */
 
 	/* taking receives back, see verbs_rc_rx.c */
-	uint32_t posts;		 /* lists posted to the SRQ */
+	uint32_t posts;		 /* number of lists of receives posted to the SRQ */
 	uint32_t nb_cancel;	 /* cancelled receives in the SRQ */
 	uint32_t *sw_queue;	 /* ring of the slots outside of the SRQ, by seq */
-	uint32_t sw_head, nb_sw; /* position of the first, and number */
+	uint32_t sw_head, nb_sw; /* position of the first slot in it, and number of slots */
 	uint32_t sw_mask;
 	struct vb_loop loop;
 
@@ -486,7 +489,7 @@ struct ibv_cq *vb_cq_create(const struct vb_dev *d, struct ibv_context *ctx, uin
 			    struct ibv_comp_channel *channel, struct ibv_cq_ex **ex);
 /* Can the device's CQs be polled by ibv_start_poll()? */
 bool vb_cq_ex_works(struct vb_dev *d);
-/* Poll as ibv_poll_cq() does. */
+/* Poll an extended CQ; arguments and result are those of ibv_poll_cq(). */
 int vb_cq_poll_ex(struct ibv_cq_ex *ex, int max, struct ibv_wc *wc);
 /* Read the completion at which ex stands. */
 void vb_cq_read(struct ibv_cq_ex *ex, struct ibv_wc *wc);
@@ -499,7 +502,7 @@ void vb_cq_read(struct ibv_cq_ex *ex, struct ibv_wc *wc);
  */
 int vb_wait_channel(struct vb_ep *e);
 int vb_wait_open(struct vb_ep *e);
-/* Destroy both. To be called after the CQs were destroyed. */
+/* Destroy the wait object and the channel. The CQs must be destroyed before. */
 void vb_wait_close(struct vb_ep *e);
 int vb_ep_fd(const struct leat_ep *ep);
 int vb_ep_arm(struct leat_ep *ep);

@@ -28,7 +28,7 @@ struct vb_cqes {
 
 /* Why an attempt to connect ended, as far as the other side's answer says. */
 enum vb_refusal {
-	VB_NO_ANSWER, /* or an answer without a reason */
+	VB_NO_ANSWER, /* no answer, or an answer without a reason */
 	VB_NOT_LISTENING,
 	VB_REJECTED, /* rejected by the application */
 };
@@ -63,9 +63,9 @@ struct vb_transport {
 	/* Create the queues; context, PD and CQs exist. */
 	int (*open)(struct vb_ep *e);
 	void (*close)(struct vb_ep *e);
-	/* Have receives come back soon; sends continue. */
+	/* Make receives come back soon; sends continue. */
 	void (*quiesce)(struct vb_ep *e);
-	/* Destroy the queues, and finish all ops with these statuses. */
+	/* Destroy the queues; finish receives with recv_status, and all other ops with status. */
 	void (*teardown)(struct vb_ep *e, int status, int recv_status);
 	/* See struct leat_driver.cancel. */
 	int (*cancel)(struct vb_ep *e, struct leat_op *op);
@@ -74,7 +74,7 @@ struct vb_transport {
 	void (*device_failed)(struct vb_ep *e, const char *text);
 	/* Take completions as poll does; finished ops wait for the next poll. */
 	void (*look)(struct vb_ep *e);
-	/* Does something wait for which progress() must look at the clock? */
+	/* Is there something to do at a later time, so that progress() must look at the clock? */
 	bool (*by_the_clock)(const struct vb_ep *e);
 
 	/*
@@ -101,7 +101,7 @@ struct vb_transport {
 
 	/* Begin to end: enter VB_ENDING, see vb_conn_end(). */
 	void (*end)(struct vb_conn *c, int status, const char *text);
-	/* Continue in VB_ENDING, until leat_peer_down(). */
+	/* Continue a connection in VB_ENDING; call leat_peer_down() when it has ended. */
 	void (*ending)(struct vb_conn *c, uint64_t now);
 	/* Destroy the connection's queue pair or address handle, if there is one. */
 	void (*release)(struct vb_conn *c);

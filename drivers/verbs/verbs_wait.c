@@ -100,14 +100,11 @@ readable(const struct vb_ep *e)
 {
 	struct epoll_event ev;
 
-	/*
-	 * If a signal interrupts the call it reports "not readable": the caller's wait then finds
-	 * out.
-	 */
+	/* If a signal interrupts the call: false, and the caller's own wait finds the event. */
 	return epoll_wait(e->wait_fd, &ev, 1, 0) > 0;
 }
 
-/* Does something wait for which vb_progress() must look at the clock? */
+/* Is there something to do at a later time, so that vb_progress() must look at the clock? */
 static bool
 by_the_clock(const struct vb_ep *e)
 {

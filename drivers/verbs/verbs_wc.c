@@ -11,7 +11,7 @@ struct wc_row {
 	int op;	      /* status of a send or one-sided op; 1: that of its connection */
 	int recv;     /* status of a receive; 1: that of its connection */
 	int end;      /* status of the connection's end, after a send or one-sided op */
-	int recv_end; /* the same, after a receive */
+	int recv_end; /* status of the connection's end, after a receive */
 	const char *hint;
 };
 

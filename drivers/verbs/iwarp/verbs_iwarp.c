@@ -16,8 +16,9 @@
  *
  *     post  W1 W2 S3        requests  W1 W2 S3 R; only R completes, for all of them
  *
- * The destination of a READ must permit remote writes. No peer is told its key. Memory that peers
- * are to access has a second registration, with the rights that were asked for.
+ * The destination of a READ must permit remote writes, but no peer learns the key of this
+ * registration. Memory that peers are to access has a second registration, with the rights that
+ * were asked for.
  *
  * Flow control is by credits, in place of the RNR of InfiniBand and RoCE: see
  * verbs_iwarp_credits.c.

@@ -13,13 +13,13 @@
 
 /* The credits of a connection. The fields before mr are registered. */
 struct vb_credit {
-	uint32_t granted; /* SENDs that the other side permits in all; it writes this field */
+	uint32_t granted; /* written by the other side: total number of SENDs that it permits */
 	uint32_t mine;	  /* source of the WRITE to the other side's granted */
 	uint32_t echo;	  /* destination of the READs behind WRITEs */
 	struct ibv_mr *mr;
 	uint32_t sent;
-	uint32_t posted; /* buffers posted in all */
-	uint32_t told;	 /* value of posted that the other side was last told */
+	uint32_t posted; /* total number of buffers posted */
+	uint32_t told;	 /* the value of posted that was last reported to the other side */
 	uint64_t raddr;
 	uint32_t rkey;
 	bool counts;  /* the other side uses credits, too */
@@ -35,8 +35,8 @@ int vb_iwarp_addrs(struct vb_dev *d);
 void vb_iwarp_fence(const struct vb_conn *c, struct ibv_send_wr *wr, uint32_t n,
 		    struct ibv_sge *sge);
 /*
- * Register memory for the destination of READs, and a second time for peers. @return 0; positive
- * errno
+ * Register memory as the destination of READs, and a second time for access by peers. @return 0;
+ * positive errno
  */
 int vb_iwarp_mr_reg(struct vb_ep *e, struct leat_mr_piece *piece, int flags);
 int vb_iwarp_mr_dereg(void *drv);
@@ -61,7 +61,7 @@ void vb_credit_start(struct vb_conn *c, const struct vb_hello *h);
 bool vb_credit_take(struct vb_conn *c);
 /* Grant n more credits: n buffers were posted to the queue pair. */
 void vb_credit_give(struct vb_conn *c, uint32_t n);
-/* Handle a completion that belongs to no op: perhaps of a WRITE of credits. */
+/* Handle a completion that belongs to no op. It may be that of a WRITE of credits. */
 void vb_credit_done(struct vb_ep *e, const struct ibv_wc *wc);
 
 #endif /* VERBS_IWARP_H */

@@ -2,8 +2,8 @@
 
 /*
  * Flow control of iWARP: credits. A message that meets no receive ends the connection: there is no
- * RNR. So each side tells how many buffers it has for the other, first when connecting and then
- * again as buffers become free:
+ * RNR. So each side tells the other how many messages it has buffers for, first when connecting and
+ * then again as buffers become free:
  *
  *     connect, accept: {magic, 16 buffers, address of the word} in front of the private data
  *
@@ -15,9 +15,9 @@
  * When sent reaches granted, post accepts no more SENDs to that peer. Each connection has its word
  * in a region of its own, so a false value from a peer harms its own connection at most.
  *
- * The WRITE takes no receive, so a lack of receives can't hold it up. One is in flight at a time,
- * and the send queue has a place for it. A peer without a hello in its private data is not leat:
- * this side sends to it without credits, and grants it none.
+ * The WRITE takes no receive, so a lack of receives can't hold it up. One WRITE is in flight at a
+ * time, and the send queue has a place for it. A peer without a hello in its private data is not
+ * leat: this side sends to it without credits, and grants it none.
  */
 
 #include <endian.h>
@@ -29,8 +29,8 @@
 #include "verbs_iwarp.h"
 
 /*
- * wr_id of a WRITE of credits. No connection has its upper half as a tag; the lower half is the tag
- * of the queue pair.
+ * wr_id of a WRITE of credits: this value, with the tag of the queue pair in the lower half. The
+ * upper half is no connection's tag.
  */
 #define WR_CREDIT UINT64_C(0xfffeffff00000000)
 #define HELLO_MAGIC 0x6c656174 /* "leat" */
@@ -181,7 +181,7 @@ vb_credit_start(struct vb_conn *c, const struct vb_hello *h)
 	cr->counts = h->there;
 	cr->raddr = h->addr;
 	cr->rkey = h->rkey;
-	/* No SEND went there yet, so the other side had no reason to write the word. */
+	/* This side has sent nothing yet, so the other side had no reason to write granted. */
 	cr->granted = h->buffers;
 	post_credits(c); /* grant buffers that became free before the connection was up */
 }
@@ -206,6 +206,6 @@ vb_credit_done(struct vb_ep *e, const struct ibv_wc *wc)
 	e->grants--;
 	if (wc->status == IBV_WC_SUCCESS)
 		post_credits(c);
-	else if (wc->status != IBV_WC_WR_FLUSH_ERR) /* a flush: the end is reported next */
+	else if (wc->status != IBV_WC_WR_FLUSH_ERR) /* after a flush the end is reported anyway */
 		vb_conn_failed(c, wc, false);
 }

@@ -3,9 +3,9 @@
 /*
  * Endpoints of reliable connections: their limits, their parts, and how they end.
  *
- * Receives in an SRQ come back only when the SRQ is destroyed (apart from the way of
- * verbs_rc_rx.c), and that needs all queue pairs destroyed first. So an abort destroys them. A
- * quiesce does the same as soon as no send is in flight.
+ * Receives in an SRQ come back only when the SRQ is destroyed (or one by one, by the method of
+ * verbs_rc_rx.c). All its queue pairs must be destroyed before. So an abort destroys queue pairs
+ * and SRQ. A quiesce does the same as soon as no send is in flight.
  */
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 
 /* ---- the device ---- */
 
-/* Limit a count of READs to 8 bits, those that the connection manager has for it. */
+/* Limit a count of READs to the 8 bits that the connection manager has for it. */
 static uint8_t
 rd_atom(int offered)
 {
@@ -40,7 +40,7 @@ wr_ops(const struct vb_dev *d)
 #endif
 
 /*
- * Set the limits of receive buffers of the driver's own: the receive CQ must have room for those of
+ * Set the limits without an SRQ: the receive CQ must have room for the driver's receive buffers of
  * all peers.
  */
 static int
@@ -208,12 +208,12 @@ rc_quiesce(struct vb_ep *e)
 		rc_teardown(e, -ESHUTDOWN, -ECANCELED);
 		return;
 	}
-	/* Sends continue; meanwhile take back what can be taken back. */
+	/* Sends continue; meanwhile take back the receives that can be taken back. */
 	for (i = 0; i < e->rx_depth; i++) {
 		struct leat_op *op = e->slots[i].op;
 
 		if (op != NULL && !e->slots[i].cancel)
-			/* -EOPNOTSUPP: then they come back at the teardown */
+			/* -EOPNOTSUPP: then the receives come back at the teardown */
 			(void)vb_rx_cancel(e, op);
 	}
 }

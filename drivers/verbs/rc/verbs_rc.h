@@ -22,8 +22,8 @@
 /* Create the queue pair of a connection. @return 0; negative errno with leat_err() */
 int vb_qp_create(struct vb_ep *e, struct vb_conn *c);
 /*
- * Move the queue pair to INIT; to RTR and RTS. The connection manager gives the attributes. @return
- * 0; negative errno with leat_err()
+ * Move the queue pair: vb_qp_init() to INIT, vb_qp_connect() to RTR and RTS. The connection manager
+ * provides the attributes. @return 0; negative errno with leat_err()
  */
 int vb_qp_init(struct vb_conn *c);
 int vb_qp_connect(struct vb_conn *c);
@@ -48,7 +48,7 @@ void vb_rc_requested(struct vb_conn *c, const struct vb_cm_event *ev, const stru
 int vb_rc_accept(struct vb_conn *c, const struct leat_conn_params *params);
 void vb_rc_end(struct vb_conn *c, int status, const char *text);
 void vb_rc_ending(struct vb_conn *c, uint64_t now);
-/* End a connection because of a failed completion. recv: of a receive. */
+/* End a connection because of a failed completion. recv: the completion is a receive's. */
 void vb_conn_failed(struct vb_conn *c, const struct ibv_wc *wc, bool recv);
 
 /* ---- data ---- */
@@ -84,8 +84,9 @@ void vb_rx_give(struct vb_ep *e, const struct ibv_wc *wc, const void *data);
 /* Set up receiving without an SRQ. @return 0; negative errno with leat_err() */
 int vb_rxqs_open(struct vb_ep *e);
 void vb_rxqs_close(struct vb_ep *e);
-/* Provide the buffers of a queue pair, before it exists; post them, before it can receive. */
+/* Provide the buffers of a queue pair to be created. @return 0; negative errno with leat_err() */
 int vb_rxq_open(struct vb_ep *e, struct vb_conn *c);
+/* Post a queue pair's buffers, before it can receive. @return 0; negative errno with leat_err() */
 int vb_rxq_start(struct vb_ep *e, struct vb_conn *c);
 /* Release the buffers of a queue pair that is destroyed, and drop the messages in them. */
 void vb_rxq_close(struct vb_ep *e, struct vb_conn *c);
@@ -98,7 +99,7 @@ int vb_loop_open(struct vb_ep *e);
 void vb_loop_close(struct vb_ep *e);
 /* Send n empty messages (or as many as fit), each of which takes one receive out of the SRQ. */
 void vb_loop_send(struct vb_ep *e, uint32_t n);
-/* Handle the completion of such a message. */
+/* Handle the completion of a message of the loop. */
 void vb_loop_done(struct vb_ep *e, const struct ibv_wc *wc);
 void vb_loop_progress(struct vb_ep *e, uint64_t now);
 

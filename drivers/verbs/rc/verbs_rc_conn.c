@@ -9,7 +9,7 @@
  *     UP --a completion failed, or one side disconnects--> ENDING
  *
  *     ENDING   the QP is in error, its requests come back flushed
- *       |      ... until all are back, or LIMIT_US passed: the QP is destroyed, the others finished
+ *       |      ... until all are back, or LIMIT_US passed: QP destroyed, remaining ops finished
  *       v
  *     ZOMBIE   after leat_peer_down(); waits for the other side's connection manager
  *
@@ -30,12 +30,12 @@
 #define REJ_CONSUMER 28
 /*
  * us. How long the device may take to give back the requests of a QP. After that the QP is
- * destroyed, and the device must have let go of them.
+ * destroyed, and the device no longer uses the buffers of the requests.
  */
 #define LIMIT_US 2000000
 /*
- * us. After all sends came back, how long to wait for a receive that the QP was using: not every
- * device reports that there is none.
+ * us. After all sends came back, how long to wait for receives that the QP was using: not every
+ * device reports that it uses none any more.
  */
 #define SETTLE_US 20000
 /* us. How long to wait for the answer to a disconnect. */
@@ -187,7 +187,7 @@ vb_rc_accept(struct vb_conn *c, const struct leat_conn_params *params)
 	if (vb_qp_create(c->e, c) < 0)
 		return -rte_errno;
 	if (vb_qp_init(c) < 0 || vb_qp_connect(c) < 0) {
-		/* If the peer took its request back the kernel tells no attributes. */
+		/* If the peer took its request back, the kernel does not provide attributes. */
 		snprintf(text, sizeof(text), "%s: accept: %.90s; or the peer withdrew its request",
 			 leat_peer_addr(ep, peer), leat_err_msg());
 	} else {
@@ -281,7 +281,7 @@ vb_rc_ending(struct vb_conn *c, uint64_t now)
 		vb_rc_cq_empty(e);
 	}
 	vb_qp_destroy(c);
-	/* Completions that the QP left take room in the CQs, which the next QPs need. */
+	/* Completions of the destroyed QP take room in the CQs that the next QPs need. */
 	vb_rc_cq_empty(e);
 	if (c->head != c->tail)
 		vb_rc_sq_done(e, c, c->tail - 1, c->status);

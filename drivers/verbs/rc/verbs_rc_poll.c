@@ -14,8 +14,8 @@
 #include "verbs_rc.h"
 
 /*
- * wr_id of a send: tag of its connection's queue pair (the low half is the peer's index), and
- * number.
+ * wr_id of a send: upper half, the tag of its connection's queue pair, whose own lower half is the
+ * peer's index; lower half, the number of the send.
  */
 #define WR_TAG(wr_id) ((uint32_t)((wr_id) >> 32))
 #define WR_INDEX(wr_id) ((uint16_t)((wr_id) >> 32))
@@ -125,7 +125,10 @@ poll_send_plain(struct vb_ep *e, int max)
 }
 
 #ifdef VB_HAVE_CQ_EX
-/* Finish successful sends at once, and a failed one after the poll: that calls the library. */
+/*
+ * Poll the sends. A failed send is handled after ibv_end_poll(), because handling it calls the
+ * library.
+ */
 static int
 poll_send_ex(struct vb_ep *e, int max)
 {

@@ -226,7 +226,7 @@ vb_qp_destroy(struct vb_conn *c)
 	c->qpx = NULL;
 	c->qpn = 0;
 	/*
-	 * Its buffers came back flushed. Take them: the CQ must have room for those of the next
+	 * Take the completions of its flushed buffers: the CQ must have room for those of the next
 	 * queue pair.
 	 */
 	if (c->e->rxqs != NULL)

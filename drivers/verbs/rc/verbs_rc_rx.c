@@ -18,8 +18,9 @@
  * driver copies it to A, and B waits outside in A's place. That is the only copy with an SRQ, and
  * it is made only while receives are being taken back.
  *
- * A receive may be in use for a long message when the loop finds the SRQ empty. The receives posted
- * after it go in already then (vb_rx_refill()); the older ones wait until it completes.
+ * A receive may be in use for a long message when the loop finds the SRQ empty. Receives that were
+ * posted after this receive go into the SRQ again at once (vb_rx_refill()); older ones wait until
+ * it completes.
  */
 
 #include <endian.h>
@@ -29,7 +30,7 @@
 
 #include "verbs_rc.h"
 
-/* Most receives that messages of the loop in flight may take. */
+/* Messages of the loop in flight have at most this many receives still to take. */
 #define TAKE 8
 
 static inline void
@@ -220,7 +221,7 @@ sw_post(struct vb_ep *e, uint64_t first)
 		}
 		if (b.n == VB_BURST)
 			flush(e, &b);
-		/* It was valid when it was posted. */
+		/* The op's buffer was valid when the op was posted. */
 		(void)local_key(e->slots[s].op, &lkey);
 		build(e, &b, s, e->slots[s].op, lkey);
 	}
@@ -401,8 +402,8 @@ recv_failed(struct vb_ep *e, uint32_t s, const struct ibv_wc *wc)
 	int status = vb_wc_op_status(wc->status, true);
 
 	/*
-	 * rxe's status of a message that was too long: the buffer was inside its region when it was
-	 * posted.
+	 * The other cause of this status, a buffer outside of its region, is excluded: buffers are
+	 * checked when they are posted. So rxe reports a message that was too long.
 	 */
 	if (wc->status == IBV_WC_LOC_QP_OP_ERR && e->dev->rxe)
 		status = -EMSGSIZE;

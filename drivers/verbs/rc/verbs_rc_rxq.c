@@ -19,8 +19,8 @@
  * The receives that wait are kept like those that wait outside of an SRQ (verbs_rc_rx.c), so they
  * can simply be taken back.
  *
- * Memory is allocated and registered when a queue pair is created. When the queue pair ends it is
- * kept for the next one.
+ * Memory is allocated and registered when a queue pair is created. When the queue pair ends, the
+ * memory is kept for the next one.
  */
 
 #include <errno.h>
@@ -231,7 +231,7 @@ vb_rxq_close(struct vb_ep *e, struct vb_conn *c)
 	c->rxq = NULL;
 }
 
-/* Take a buffer back that is free again. A quarter of all buffers at a time is posted. */
+/* Take a buffer back that is free again. When a quarter of all buffers is free, post them. */
 static void
 put_back(struct vb_ep *e, struct vb_conn *c, uint32_t b)
 {

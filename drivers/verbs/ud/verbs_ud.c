@@ -327,8 +327,8 @@ ud_cancel(struct vb_ep *e, struct leat_op *op)
 	if (!leat_op_is_recv(op))
 		return op->state == LEAT_OP_EXPIRED ? 0 : -EOPNOTSUPP;
 	/*
-	 * The next poll takes back all receives that are cancelled by then; their state tells
-	 * which.
+	 * The next poll takes back all receives that are cancelled by then. It recognizes them by
+	 * op->state.
 	 */
 	vb_ud_of(e)->recall = true;
 	return 0;

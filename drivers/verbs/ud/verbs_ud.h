@@ -25,7 +25,7 @@
 #define VB_GRH 40
 /* Bytes from one receive's GRH to the next: each has a cache line of its own. */
 #define VB_GRH_STRIDE 64
-/* Pieces of a receive: the GRH, the caller's buffer, and room for what exceeds that. */
+/* Pieces of a receive: the GRH, the caller's buffer, and room for the rest of the datagram. */
 #define VB_UD_SGE 3
 
 /* ---- senders of datagrams ---- */
@@ -35,7 +35,7 @@ struct vb_sender_row {
 	uint16_t peer;
 };
 
-/* Map of the senders that are peers: open addressing, at most a quarter full. */
+/* Map from senders to peers: open addressing, at most a quarter full. */
 struct vb_sender_map {
 	struct vb_sender_row *rows;
 	uint32_t mask;
@@ -44,7 +44,7 @@ struct vb_sender_map {
 
 /* Allocate a map. @return 0; -ENOMEM */
 int vb_sender_init(struct vb_sender_map *m, uint32_t peers);
-/* Add a peer. If several peers are one sender, the newest is found. */
+/* Add a peer. Of several peers with the same sender, vb_sender_find() returns the newest. */
 void vb_sender_add(struct vb_sender_map *m, const struct vb_sender *sender, uint16_t peer);
 void vb_sender_del(struct vb_sender_map *m, const struct vb_sender *sender, uint16_t peer);
 /* Find a sender. @return its peer; LEAT_PEER_ANY */
@@ -52,7 +52,7 @@ uint16_t vb_sender_find(const struct vb_sender_map *m, const struct vb_sender *s
 /* Return the peer of that sender that was added before this one; LEAT_PEER_ANY: there is none. */
 uint16_t vb_sender_older(const struct vb_sender_map *m, const struct vb_sender *sender,
 			 uint16_t peer);
-/* Determine the sender of a datagram from its completion. grh: the 40 B in front of it. */
+/* Determine a datagram's sender from its completion. grh: the 40 B in front of the datagram. */
 void vb_sender_wc(struct vb_sender *sender, const struct ibv_wc *wc, const uint8_t *grh);
 /* Set a sender that has a LID instead of a GID. */
 void vb_sender_lid(struct vb_sender *sender, uint16_t lid, uint32_t qpn);
@@ -71,7 +71,7 @@ struct vb_ud_hello {
 
 #define VB_UD_HELLO 20
 #define VB_UD_WELCOME 12
-/* Bytes that the connection manager carries for UD, and how many are left to the application. */
+/* Bytes of private data that the connection manager carries for UD: with request and answer. */
 #define VB_SIDR_CONNECT 180
 #define VB_SIDR_ACCEPT 136
 #define VB_UD_PRIV_CONNECT (VB_SIDR_CONNECT - VB_UD_HELLO)
@@ -81,7 +81,7 @@ struct vb_ud_hello {
 uint8_t vb_ud_hello_put(uint8_t buf[VB_SIDR_CONNECT], const struct vb_ud_hello *h);
 /* Parse a request. @return false: it is not from leat */
 bool vb_ud_hello_get(const uint8_t *buf, size_t len, struct vb_ud_hello *h);
-/* The same for the answer, which carries only qkey and priv. */
+/* Write and parse an answer, which carries only qkey and priv. @return as for a request */
 uint8_t vb_ud_welcome_put(uint8_t buf[VB_SIDR_ACCEPT], const struct vb_ud_hello *h);
 bool vb_ud_welcome_get(const uint8_t *buf, size_t len, struct vb_ud_hello *h);
 
@@ -94,10 +94,10 @@ struct vb_dest {
 };
 
 struct vb_ud {
-	struct vb_ep e; /* first: vb_of() */
+	struct vb_ep e; /* the first member: vb_ud_of() converts */
 
 	struct ibv_qp *qp;     /* NULL: destroyed */
-	struct ibv_qp_ex *qpx; /* NULL: ibv_post_send() */
+	struct ibv_qp_ex *qpx; /* NULL: ibv_post_send() is used */
 	struct vb_dest *dest;  /* indexed by peer */
 	/*
 	 * Rings of the ops in the QP. An op's number is its wr_id; both queues complete in order.
@@ -143,7 +143,7 @@ struct vb_ud_rx_batch {
 	struct ibv_sge sge[VB_BURST][VB_UD_SGE];
 };
 
-/* Add a started receive to a batch for the QP; flush: post the batch. */
+/* Add an accepted receive to a batch for the QP; vb_ud_rx_flush() posts the batch. */
 void vb_ud_rx_add(struct vb_ud *u, struct vb_ud_rx_batch *b, struct leat_op *op, uint32_t lkey);
 void vb_ud_rx_flush(struct vb_ud *u, struct vb_ud_rx_batch *b);
 

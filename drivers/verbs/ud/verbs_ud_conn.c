@@ -229,8 +229,8 @@ welcome(struct vb_conn *c, struct rdma_cm_id *id)
 }
 
 /*
- * Find the connection that an earlier copy of this request made, or NULL. An endpoint may have
- * several connections to this one.
+ * Find the connection that an earlier copy of this request made, or NULL. A sender may have several
+ * connections to this endpoint, so compare the number of the attempt as well.
  */
 static struct vb_conn *
 find_attempt(struct vb_ep *e, const struct vb_sender *sender, const struct vb_ud_hello *h)

@@ -45,8 +45,8 @@ put_front(uint8_t *buf, uint32_t front, const struct vb_ud_hello *h)
 }
 
 /*
- * Parse that part. len can't show the end of the private data: the connection manager pads with
- * zeros.
+ * Parse the part that put_front() writes. The end of the private data does not follow from len,
+ * because the connection manager pads with zeros.
  */
 static bool
 get_front(const uint8_t *buf, size_t len, uint32_t front, struct vb_ud_hello *h)

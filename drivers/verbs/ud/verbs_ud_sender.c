@@ -2,7 +2,7 @@
 
 /*
  * Finds the peer that sent a datagram, by the GID and queue pair of the sender in the datagram's
- * headers. Nothing proves that they are true.
+ * headers. Nothing proves that these headers are true.
  *
  * With RoCE v2 the 40 B in front of a datagram hold an IP header in place of the GRH:
  *
@@ -135,7 +135,7 @@ vb_sender_lid(struct vb_sender *sender, uint16_t lid, uint32_t qpn)
 	sender->qpn = qpn;
 }
 
-/* Is it an IPv4 header? Its sum, checksum included, is all ones. */
+/* Is the checksum of an IPv4 header right? Then the sum of all its 16-bit words is all ones. */
 static bool
 sum_fits(const uint8_t *ip)
 {
@@ -148,8 +148,8 @@ sum_fits(const uint8_t *ip)
 }
 
 /*
- * Are the bytes an IPv4 header? The unwritten bytes before one may look like a GRH, and the source
- * of a GRH may look like IPv4: if both match, the checksum decides.
+ * Are the bytes an IPv4 header? The unwritten bytes before an IPv4 header may look like a GRH, and
+ * the source of a GRH may look like an IPv4 header: if both match, the checksum decides.
  */
 static inline bool
 is_ipv4(const uint8_t *grh)

@@ -180,8 +180,8 @@ vb_ud_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 			continue;
 		}
 		/*
-		 * Sends wait until the receives are taken back, and that waits for sends in flight:
-		 * see verbs_ud.c.
+		 * New sends wait until receives have been taken back. Taking them back waits only
+		 * for sends that are in flight: see verbs_ud.c.
 		 */
 		if (unlikely(u->recall)) {
 			rte_errno = EAGAIN;
