@@ -12,8 +12,8 @@
 #include "ofi_read.h"
 
 /*
- * Indices of an FI_AV_TABLE are small. If a provider gives a larger one, its messages have no
- * source.
+ * Indices of an FI_AV_TABLE are small. If a provider gives a larger one, messages from that address
+ * have no source.
  */
 #define ADDR_INDEX_MAX (1u << 20)
 /* us. How long an address stays after its last peer left. */
@@ -60,8 +60,8 @@ insert(struct ofi_ep *e, struct ofi_addr *a)
 }
 
 /*
- * Check an address from the other side. The provider would take one of another family, but never
- * reach it.
+ * Check an address from the other side. The provider would accept an address of another family, but
+ * never reach it.
  */
 static int
 check_addr(const struct ofi_ep *e, const uint8_t *raw, uint16_t len)
@@ -184,8 +184,8 @@ ofi_av_cut(struct ofi_ep *e, struct ofi_addr *a, uint16_t peer)
 	if (ofi_drain(e, a) >= OFI_DRAIN_MAX)
 		return;
 	/*
-	 * Ask after draining, which drives the provider; nothing is driven between here and the
-	 * removal.
+	 * Look for READs only now: draining drives the provider, so answers may have begun to
+	 * arrive. Nothing drives the provider between here and the removal.
 	 */
 	if ((peer != LEAT_PEER_ANY && ofi_read_under_way(e, peer)) || ofi_proof_under_way(e, a))
 		return;
@@ -223,7 +223,7 @@ ofi_av_proven(struct ofi_ep *e, struct ofi_addr *a, uint16_t peer)
 		attribute(e, a, peer);
 }
 
-/* The last connection keeps the messages that still arrive, until ofi_av_put(). */
+/* Messages that still arrive belong to the address's last connection until ofi_av_put(). */
 void
 ofi_av_unproven(struct ofi_ep *e, struct ofi_addr *a, uint16_t peer)
 {

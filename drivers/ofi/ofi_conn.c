@@ -2,7 +2,7 @@
 
 /*
  * Connections. libfabric's RDM endpoints have none: an address is enough. So the two sides exchange
- * addresses over TCP (leat_exchange.h). The TCP connection stays open, and its end tells that the
+ * addresses over TCP (leat_exchange.h). The TCP connection stays open, and its end shows that the
  * other side has ended.
  *
  *     UP --the exchange says BYE, or breaks, or this side disconnects--> ENDING
@@ -24,8 +24,8 @@
 /* us. After an op failed, how long to wait for news of its peer's death. */
 #define BROKEN_US 50000
 /*
- * Most drain passes over the messages of an earlier connection to the same endpoint, before the
- * next connection is up.
+ * Before a connection is up, at most this many drain passes over the messages of an earlier
+ * connection to the same endpoint.
  */
 #define DRAIN_PASSES 16
 
@@ -42,7 +42,7 @@ reset(struct ofi_peer *p)
 	memset(p, 0, sizeof(*p));
 }
 
-/* Suffix of a kind, for endpoints under the library's tag layer. */
+/* Suffix of an endpoint's kind, which both sides compare: under the library's tag layer. */
 #define LAYER "+ltag"
 
 /* Return advice for the case that only one of the two kinds has the suffix. */
@@ -57,7 +57,7 @@ advice(const char *a, const char *b)
 static int
 kind_of(const struct ofi_ep *e, char *buf, size_t len)
 {
-	/* Both sides need the same provider, and either both or neither the tag layer. */
+	/* Both sides must use the same provider, and must both use the tag layer, or neither. */
 	return snprintf(buf, len, "ofi/%s%s", e->info->fabric_attr->prov_name,
 			leat_ep_is_inner(e->ep) ? LAYER : "");
 }
@@ -286,8 +286,8 @@ ofi_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const cha
 
 	p->local_close = p->conn;
 	/*
-	 * -ECONNABORTED: the connection was merely closed. The other side reports that by itself,
-	 * and text adds nothing.
+	 * -ECONNABORTED: this side merely closed the connection. The other side's own report says
+	 * that already, so do not send text.
 	 */
 	if (p->conn > 0)
 		(void)leat_exchange_close(e->exchange, p->conn,
@@ -375,7 +375,7 @@ ending_step(struct ofi_ep *e, struct leat_peer *peer, uint64_t now)
 
 	if (leat_peer_inflight(peer) > 0 && (now >= p->deadline || p->broken_deadline != 0))
 		ofi_slots_foreach(e, finish_one, peer);
-	/* The READs left were not answered, and an answer would write to buffers here. */
+	/* READs still in flight have no answer: close the connection, so that none comes later. */
 	if (leat_peer_inflight(peer) > 0 && now >= p->deadline && (e->quirks & OFI_Q_AV_CUTS) != 0)
 		ofi_av_cut(e, p->addr, peer->id);
 	if (leat_peer_inflight(peer) > 0)
@@ -437,9 +437,7 @@ on_request(struct ofi_ep *e, const struct leat_exchange_event *ev)
 	p->state = OFI_PEER_CONNECTING;
 	p->pending = raw;
 	p->pending_len = ev->blob_len;
-	/*
-	 * Data of another length are not leat's for this provider: ofi_proof_state() refuses them.
-	 */
+	/* Proof data of any other length than OFI_PROOF_LEN are refused by ofi_proof_state(). */
 	p->peer_proof_len = ev->proof_len;
 	memcpy(p->peer_proof, ev->proof, RTE_MIN(ev->proof_len, (uint16_t)OFI_PROOF_LEN));
 }

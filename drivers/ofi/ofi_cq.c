@@ -6,7 +6,7 @@
 
 #include "ofi_read.h"
 
-/* Most error entries read in one poll. */
+/* One poll reads at most this many error entries. */
 #define ERRORS_PER_POLL 64
 
 /*
@@ -307,8 +307,8 @@ complete(struct ofi_ep *e, const struct fi_cq_tagged_entry *c, fi_addr_t src)
 }
 
 /*
- * Find the slot of an error entry. @return NULL: some providers' entries hold another context, or
- * none
+ * Find the slot of an error entry. @return NULL: the entry holds no context, or not that of a slot,
+ * as happens with some providers
  */
 static struct ofi_slot *
 slot_checked(const struct ofi_ep *e, void *context)
@@ -325,8 +325,8 @@ slot_checked(const struct ofi_ep *e, void *context)
 }
 
 /*
- * Status of an op that the provider failed. @return 1: to be decided when it is known whether the
- * peer is alive
+ * Return the status of an op that the provider failed; 1: to be decided when it is known whether
+ * the peer is alive.
  */
 static int
 error_status(struct ofi_ep *e, const struct ofi_slot *s, const struct fi_cq_err_entry *err)
@@ -353,15 +353,15 @@ error_status(struct ofi_ep *e, const struct ofi_slot *s, const struct fi_cq_err_
 }
 
 /*
- * Status of a receive that ended with an I/O error. Either its message was longer than the sink's
- * first page, or its sender died while copying.
+ * Return the status of a receive that ended with an I/O error. Either its message was longer than
+ * the sink's first page, or its sender died while copying.
  */
 static int
 sink_status(struct ofi_ep *e)
 {
 	if (!ofi_sink_used(e))
 		return -ECONNRESET;
-	e->sink_dirty = true; /* other receives, completed but not read yet, may have hit it too */
+	e->sink_dirty = true; /* receives whose completions are still unread may have hit it, too */
 	return -EMSGSIZE;
 }
 
@@ -437,7 +437,7 @@ read_error(struct ofi_ep *e)
 	return true;
 }
 
-/* Read errors: they are rare, and the completions behind them can't be read before. */
+/* Read the error entries, which are rare. Completions behind them can be read only afterwards. */
 static void __attribute__((noinline, cold)) read_errors(struct ofi_ep *e)
 {
 	unsigned int i;

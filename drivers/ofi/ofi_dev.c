@@ -13,7 +13,7 @@
 
 #include "ofi_pvt.h"
 
-/* Bounds of tx= and rx=, regardless of the provider's. */
+/* The driver's own bounds of tx= and rx=; those of the provider may be narrower. */
 #define DEPTH_MIN 1
 #define DEPTH_MAX 32768
 /* struct leat_ep_conf.max_peers has 16 bits, of which one value stands for any peer. */
@@ -61,7 +61,7 @@ iface_addr(const char *dev, const char *iface, char *buf, size_t len)
 	return 0;
 }
 
-/* Check that an interface here has this address: fi_getinfo takes any, and fails much later. */
+/* Check that an interface here has this address. fi_getinfo accepts any, and fails much later. */
 static int
 addr_is_ours(const char *dev, const char *addr)
 {
@@ -376,8 +376,8 @@ ofi_dev_info(const struct leat_dev *dev, struct leat_dev_info *info)
 	info->imm_size = ofi_dev_imm_size(d);
 	info->in_order = false; /* no provider keeps the order of different types of ops */
 	/*
-	 * Nor the order of writes. And all connections between two endpoints share one fi_addr, so
-	 * a notice does not tell them apart.
+	 * No provider keeps the order of writes, either. And all connections between two endpoints
+	 * share one fi_addr, so a notice does not say to which of them it belongs.
 	 */
 	info->write_order = info->notice_source = false;
 	info->rkey_size = 8;

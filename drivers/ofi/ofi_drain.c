@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Draining: receive and discard the messages that a peer left unreceived at its end. They would be
- * taken for messages of the next connection.
+ * Draining: receive and discard the messages that a peer left unreceived at its end. Otherwise they
+ * would be taken for messages of the next connection.
  *
  * A peer that disconnects in order has sent all its messages before it says so: one pass takes them
  * out. Messages of a dead process may still be under way in the kernel, for some milliseconds. The
@@ -31,7 +31,7 @@
 
 #define QUIET_US 2000
 #define LIMIT_US 500000
-/* Most progress calls while waiting for a cancelled receive to come back. */
+/* At most this many progress calls wait for a cancelled receive to come back. */
 #define CANCEL_DRIVES 64
 
 /* Post a receive for that sender only. @return NULL: it could not be posted */
@@ -167,7 +167,7 @@ pass(struct ofi_ep *e, struct ofi_addr *a)
 	n = ofi_drain(e, a);
 	if (n > 0)
 		mark_gap(e, a);
-	/* The pass stopped at its limit: the next poll makes another. */
+	/* If the pass stopped at its limit, the next poll makes another. */
 	a->drain_hit = n >= OFI_DRAIN_MAX;
 	e->drain_hit |= a->drain_hit;
 	post_standing(e, a);

@@ -104,8 +104,8 @@ open_ep(struct ofi_ep *e)
 
 /*
  * Open the endpoint, and keep the application's signal handlers. At its first endpoint the shm
- * provider takes over four signals, to clean up when the process is killed; the driver leaves that
- * to closing endpoints.
+ * provider takes over four signals, to clean up when the process is killed. The driver gives the
+ * signals back to the application: memory is cleaned up when endpoints are closed.
  */
 static int
 open_ep_signals_kept(struct ofi_ep *e)
@@ -207,7 +207,7 @@ ofi_ep_free(struct ofi_ep *e)
 	free(e);
 }
 
-/* Largest send that is injected. @return false: none is */
+/* Determine the largest send that is injected, in bytes. @return false: no send is injected */
 static bool
 inject_max(const struct ofi_ep *e, uint32_t *max)
 {
@@ -218,8 +218,8 @@ inject_max(const struct ofi_ep *e, uint32_t *max)
 }
 
 /*
- * A larger limit would not help: beyond inject_pays inject is slower, or not available. So the
- * option can only lower it.
+ * Change the inline limit. The option can only lower it: beyond inject_pays, inject is slower or
+ * not available.
  */
 int
 ofi_ep_option(struct leat_ep *ep, enum leat_ep_option option, uint32_t *value)
@@ -246,7 +246,7 @@ set_limits(struct leat_ep *ep, struct ofi_ep *e, const struct leat_ep_conf *conf
 	e->mr_desc = (e->info->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
 	e->rx_cq_data = (e->info->mode & FI_RX_CQ_DATA) != 0;
 	e->imm_mask = ofi_dev_imm_size(e->dev) == 8 ? UINT64_MAX : UINT32_MAX;
-	/* may be granted unasked, and report wrong sources */
+	/* The provider may grant FI_SOURCE unasked, but report wrong sources: so ask dev->caps. */
 	e->source = (e->dev->caps & FI_SOURCE) != 0;
 	/* Keys that the provider chooses can't be sealed. */
 	e->sealed = (e->quirks & OFI_Q_KEY_SEALED) != 0 &&
@@ -366,7 +366,8 @@ finish_shutdown(struct ofi_ep *e, struct ofi_slot *s, void *arg)
 }
 
 /*
- * Leave an endpoint open that the provider can't close now: one that is not driven writes nowhere.
+ * Leave an endpoint open that the provider can't close now. This is safe, because an endpoint that
+ * is not driven writes to no memory.
  */
 static void
 leave_open(struct ofi_ep *e)
@@ -420,8 +421,8 @@ ofi_ep_abort(struct leat_ep *ep)
 		return;
 	if ((e->quirks & OFI_Q_CLOSE_LAST) != 0) {
 		/*
-		 * The endpoint stays open for the provider. It gives cancelled receives back at
-		 * once.
+		 * The endpoint stays open for the provider. The provider gives cancelled receives
+		 * back at once.
 		 */
 		ofi_slots_foreach(e, cancel_recv, NULL);
 		ofi_cq_drive(e, OFI_CQ_BURST);

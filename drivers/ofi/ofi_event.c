@@ -2,15 +2,15 @@
 
 /*
  * The provider's event queue (OFI_Q_EVENTS). It reports errors that belong to no op of this side,
- * as a peer's WRITE to a key that does not exist. The driver logs and removes them, because the
- * provider would keep them all.
+ * such as a peer's WRITE to a key that does not exist. The driver logs and removes them, because
+ * the provider would keep them all.
  */
 
 #include <rdma/fi_eq.h>
 
 #include "ofi_pvt.h"
 
-/* Most events read in one call. */
+/* One call reads at most this many events. */
 #define EVENTS_MAX 16
 
 int

@@ -99,7 +99,7 @@ spec_of(const struct fi_info *i, const struct ofi_provider *p, char *buf, size_t
 	}
 }
 
-/* Would the driver accept it? */
+/* Would the driver accept this fi_info? */
 static bool
 offered(const struct fi_info *i, const struct ofi_provider *p)
 {
@@ -152,7 +152,7 @@ report_device(const struct fi_info *first, const struct ofi_provider *p,
 			continue;
 		ofi_addr_text(i, text, sizeof(text));
 		if (strcmp(text, begin) == 0)
-			break; /* the addresses again, for other modes */
+			break; /* from here on the same addresses are repeated for other modes */
 		to->item(to->arg, "addresses", text);
 		if (begin[0] == '\0')
 			snprintf(begin, sizeof(begin), "%.95s", text);
@@ -184,7 +184,7 @@ list_some(bool efa, const struct leat_dev_sink *to)
 	struct fi_info *list;
 	bool any;
 
-	/* A device may be opened after this call, which is libfabric's first use in the process. */
+	/* As when a device is opened: this may be the process's first use of libfabric. */
 	ofi_provider_prepare();
 	list = ofi_provider_all();
 	any = report_all(list, efa, to);

@@ -15,7 +15,7 @@
  * check an op without posting it:
  *
  *     63          24 23    21 20      8 7     0
- *     |   length    | rights |  number | check |      length 0: does not fit
+ *     |   length    | rights |  number | check |      length 0: too long for the field
  *
  * This does not protect against a malicious peer: the provider at the target still checks.
  */

@@ -10,7 +10,7 @@
  *     provider:  notice N                       posted RECVs:  A  B  C
  *     driver:    cancel A ("carrier")
  *     provider:  A cancelled                    A returns with N, its buffer untouched
- *        or:     a message arrived in A         A returns with it, B becomes the carrier
+ *        or:     a message arrived in A         A returns with the message, B is the new carrier
  *
  * There is one carrier at a time, so notices arrive in order. While notices wait and no posted RECV
  * fits, the next fitting RECV takes its notice when it is posted; the provider never sees it.
@@ -19,8 +19,8 @@
  * before.
  *
  * Bounded: while NOTICES_STOP or more notices wait, no completion is read until a RECV is posted,
- * and providers hold back the senders. While a carrier's cancel is under way reading goes on,
- * because its completion is behind others.
+ * and providers hold back the senders. While a carrier's cancel is under way, reading goes on,
+ * because the cancel's completion is behind others.
  */
 
 #include <stdlib.h>

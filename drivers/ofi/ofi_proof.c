@@ -23,12 +23,12 @@
  *
  * The statement holds the address of the side that reads it, so a listener in the middle can't pass
  * on another endpoint's statement as its own. A READ meets no receive and no message of the
- * application. One that is not answered blocks nothing (except over shm of 1.17, where it holds up
- * all answers behind it): its slot, one of at most READS_MAX, stays an orphan until the provider
+ * application. A READ that is not answered blocks nothing (except over shm of 1.17, where it holds
+ * up all answers behind it): its slot, one of at most READS_MAX, stays an orphan until the provider
  * gives it back.
  *
- * Until it is proven, the address has no effect: messages are not attributed to the peer, nothing
- * is taken out for it, and other connections to that address are not disturbed.
+ * Until it is proven, the address has no effect: no message is attributed to the peer or discarded
+ * on its behalf, and other connections to that address are not disturbed.
  *
  *     provider                       place
  *     driver chooses the keys        offset in a region whose key is the same in all endpoints: a
@@ -37,7 +37,7 @@
  *     provider chooses them (efa)    address and key, as the other side names them. A peer that may
  *                                    write and read memory of an endpoint can make a statement
  *                                    there in that endpoint's name
- *     no READ (ofi_rxd)              none: addresses are believed. Such a provider reports no
+ *     no READ (ofi_rxd)              none: addresses are not proven. Such a provider reports no
  *                                    sources and has no receives from one peer, so a false address
  *                                    has little effect
  */
@@ -57,7 +57,7 @@
 /* us. Pauses before a READ is posted again. */
 #define PAUSE_MIN_US 50
 #define PAUSE_MAX_US 10000
-/* No sealed key is equal to it: the check in its low byte is wrong. */
+/* Key of each endpoint's statements. No sealed key is equal: the check in its low byte is wrong. */
 #define COMMON_KEY 0x6c65617470726f00ULL
 
 /* A READ of a statement. */
@@ -194,8 +194,8 @@ ofi_proof_state(struct ofi_ep *e, uint16_t peer, struct ofi_proof *p, const uint
 	p->key = leat_get_le64(peer_proof + OFI_NONCE + 8);
 	if (common_key(e)) {
 		/*
-		 * Only READs inside the region that each endpoint has: any other would break a
-		 * connection.
+		 * READ only inside the region that every endpoint has: any other READ would break
+		 * the provider's connection.
 		 */
 		p->key = e->proof_key;
 		if (p->place % e->proof_stride != 0 ||
@@ -299,8 +299,8 @@ post_read(struct ofi_ep *e, uint16_t peer, struct ofi_addr *a, struct ofi_proof 
 		      p->key, &s->ctx);
 	if (ret != 0)
 		/*
-		 * FI_EAGAIN: the provider is still connecting; other errors pass, or the timeout
-		 * ends it
+		 * FI_EAGAIN: the provider is still connecting. Other errors pass, or the timeout of
+		 * connecting ends the proof.
 		 */
 		return;
 	e->free = s->next;

@@ -78,8 +78,8 @@ static const struct ofi_provider providers[] = {
 	},
 	{
 		/*
-		 * Shared memory between processes of one user on one machine. For comparison with
-		 * fabric_shm: doc/drivers/ofi.md lists the provider's faults that no call repairs.
+		 * Shared memory between processes of one user on one machine. Meant for comparison
+		 * with fabric_shm: doc/drivers/ofi.md lists the faults that no call repairs.
 		 * - Large messages are copied by process_vm_readv/writev ("CMA"), which the other
 		 *   process must permit.
 		 * - SINK_FAULT: a message of more than 4096 B that is longer than the receive makes
@@ -236,7 +236,7 @@ static const struct ofi_provider providers[] = {
 		/*
 		 * RDM over UDP, for messages.
 		 * - One-sided ops and messages mixed on one endpoint come to a stop; a READ of 0 B
-		 *   and one with a withdrawn key never complete; a fetching atomic gives 0.
+		 *   and a READ with a withdrawn key never complete; a fetching atomic returns 0.
 		 * - The reported source of a message is wrong.
 		 * - A message that is too long is cut without an error; with a sink its length
 		 *   shows that.
@@ -279,8 +279,8 @@ static const struct ofi_provider providers[] = {
 	},
 	{
 		/*
-		 * Later releases have a shm without the locks and with checked keys; no faults
-		 * known.
+		 * In later releases provider shm has no such locks, and checks keys. No fault of it
+		 * is known.
 		 */
 		.name = "shm",
 		.hint = "shm",
@@ -479,8 +479,8 @@ void
 ofi_provider_prepare(void)
 {
 	/*
-	 * Only environment variables set these, and only before the process first uses libfabric:
-	 * so they are set for all providers, whichever device is the first. FI_AV_REMOVE_CLEANUP:
+	 * Only environment variables can change the following two, and only before the process
+	 * first uses libfabric. So set them whichever provider comes first. FI_AV_REMOVE_CLEANUP:
 	 * an address that leaves the AV closes its connection (tcp). FI_SHM_RX_SIZE: the number of
 	 * receives of an endpoint, and of commands in its memory (shm).
 	 */
@@ -508,7 +508,7 @@ cma_check(const char *dev)
 			"%s: provider shm copies between processes with process_vm_readv(), which "
 			"this machine forbids (sysctl kernel.yama.ptrace_scope=%d, 0 or 1 needed)",
 			dev, scope);
-	/* 1: each process must permit it for itself, as this one does now. */
+	/* ptrace_scope 1: each process must permit the copies for itself. This process does. */
 	if (prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0) != 0)
 		return leat_err(ENODEV,
 				"%s: provider shm: prctl(PR_SET_PTRACER): %s; "

@@ -49,13 +49,13 @@
 
 #include "ofi_compat.h"
 
-/* Most completions read with one call. */
+/* One call reads at most this many completions. */
 #define OFI_CQ_BURST 32
 /* Longest provider address that can be exchanged. */
 #define OFI_ADDR_MAX 448
 /* us. Once a peer is ending, its ops have this long to complete by themselves. */
 #define OFI_GRACE_US 200000
-/* us. The same for receives from a live peer: its data may still be arriving in the buffer. */
+/* us. The time for receives from a live peer, whose data may still be arriving in the buffers. */
 #define OFI_GRACE_RECV_US 5000000
 
 /* Groups of op types, as masks of LEAT_OP_BIT(). */
@@ -71,9 +71,9 @@
  * gives the reason for each.
  */
 enum ofi_quirk {
-	/* WRITE: needs FI_DELIVERY_COMPLETE to complete only when placed */
+	/* a WRITE completes before it is placed, unless posted with FI_DELIVERY_COMPLETE */
 	OFI_Q_WRITE_DC = 1 << 0,
-	/* the same for WRITE_IMM */
+	/* a WRITE_IMM completes before it is placed, unless posted with FI_DELIVERY_COMPLETE */
 	OFI_Q_WRITE_IMM_DC = 1 << 1,
 	/* receives have a second buffer of which only the first page is writable */
 	OFI_Q_SINK_FAULT = 1 << 2,
@@ -81,11 +81,11 @@ enum ofi_quirk {
 	OFI_Q_CLOSE_LAST = 1 << 3,
 	/* the initiator checks keys itself: they hold length and rights */
 	OFI_Q_KEY_SEALED = 1 << 10,
-	/* named memory, signal handlers, copies by process_vm_readv() */
+	/* works by named shared memory, signal handlers and copies by process_vm_readv() */
 	OFI_Q_SHM = 1 << 4,
 	/* a READ of 0 B never completes: the driver completes it */
 	OFI_Q_NO_READ0 = 1 << 5,
-	/* an address must not get the AV index of one that was removed */
+	/* a new address must not get the AV index of a removed address */
 	OFI_Q_AV_FILLS = 1 << 6,
 	/* has connections below the endpoint, which can break by themselves */
 	OFI_Q_BREAKS = 1 << 7,
@@ -107,7 +107,7 @@ enum ofi_quirk {
 	OFI_Q_EVENTS = 1 << 17,
 	/* a failed op's context comes back once for each of its packets */
 	OFI_Q_FAILS_AGAIN = 1 << 18,
-	/* after an op was ended by force, its buffer is still accessed */
+	/* after the driver ended an op by force, the provider still accesses the op's buffer */
 	OFI_Q_ENDED_READS = 1 << 19,
 	/*
 	 * fi_av_remove() crashes in two cases: the provider is answering a READ of that peer; a
@@ -131,13 +131,16 @@ struct ofi_provider {
 	uint64_t no_caps;	     /* FI_* capabilities not to ask for */
 	uint32_t tx_depth, rx_depth; /* defaults */
 	uint32_t tx_depth_max;	     /* 0: as fi_info says */
-	/* receives to set aside for unexpected messages, out of those that fi_info says */
+	/* receives set aside for unexpected messages: rx_depth can be this many fewer */
 	uint32_t rx_spare;
 	uint32_t max_peers;
 	uint32_t inject_pays; /* largest send, B, for which fi_inject is faster than fi_send */
 	bool needs_address;   /* takes iface= and src= */
 	bool wait;	      /* its CQ has a descriptor that wakes a sleeper, see ofi_wait.c */
-	/* sends and receives that it has when asked for them; 0: those that it says unasked */
+	/*
+	 * depths that fi_getinfo grants on request, where it reports smaller ones unasked; 0: do
+	 * not ask for more
+	 */
 	uint32_t depth_ask;
 	const char *check; /* advice for error messages when the provider has no device */
 	/*
@@ -162,7 +165,7 @@ const struct ofi_provider *ofi_provider_find(const char *name);
 struct fi_info *ofi_provider_all(void);
 /* Write the names of the available RDM providers to buf, for messages. @return buf */
 const char *ofi_provider_list(char *buf, size_t len);
-/* Allocate the hints that each use of a row shares. @return NULL: out of memory */
+/* Allocate a row's hints for fi_getinfo, for these capabilities. @return NULL: out of memory */
 struct fi_info *ofi_provider_hints(const struct ofi_provider *p, uint64_t caps);
 /* Set the options that a provider wants between fi_endpoint() and fi_enable(). */
 void ofi_provider_ep_options(const struct ofi_provider *p, struct fid_ep *ep);
@@ -199,14 +202,14 @@ struct ofi_dev {
 	uint32_t ops;
 	uint32_t tx_depth, tx_depth_max;
 	uint32_t rx_depth, rx_depth_max;
-	/* as the provider says without being asked for more */
+	/* depths that fi_getinfo reports unasked */
 	uint32_t tx_depth_told, rx_depth_told;
 	bool tags; /* the provider's tag matching is used */
 	uint32_t quirks;
 	uint32_t per_source; /* most connections of one host; 0: no limit */
 };
 
-/* Open a device. provider: of fabric_ofi the value of provider=, of fabric_efa OFI_PROVIDER_EFA. */
+/* Open a device. provider: for fabric_ofi the value of provider=; for fabric_efa "efa". */
 int ofi_dev_probe(struct leat_dev *dev, const struct rte_kvargs *kv, const char *provider);
 void ofi_dev_remove(struct leat_dev *dev);
 void ofi_dev_info(const struct leat_dev *dev, struct leat_dev_info *info);
@@ -236,7 +239,7 @@ enum ofi_slot_state {
 };
 
 #define OFI_SLOT_CANCEL 0x01 /* the provider was asked to cancel it */
-/* CANCEL was asked for by the driver: the receive is to carry a notice */
+/* CANCEL was the driver's wish, not the caller's: the receive is to carry a notice */
 #define OFI_SLOT_CARRIER 0x02
 #define OFI_SLOT_BEGUN 0x04  /* ORPHAN: a READ whose answer has arrived in part */
 #define OFI_SLOT_PROOF 0x10  /* ORPHAN: a READ of a statement, see ofi_proof.c */
@@ -331,8 +334,8 @@ enum ofi_peer_state {
 struct ofi_peer {
 	struct ofi_addr *addr;
 	int conn;	 /* id of the exchange's connection; 0: none (any more) */
-	int local_close; /* ENDING: that id if this side ended the connection, else 0 */
-	/* ENDING: that id if the peer ended it, and waits for this side to close; else 0 */
+	int local_close; /* ENDING: the former conn if this side ended the connection, else 0 */
+	/* ENDING: the former conn if the peer ended it, and waits for this side to close; else 0 */
 	int remote_close;
 	uint64_t deadline;	  /* ENDING, cycles: when the ops left are finished by force */
 	uint64_t recv_deadline;	  /* the same for receives and READs */
@@ -377,7 +380,7 @@ struct ofi_ep {
 	/* the sink may have been written to: mark it again once the CQ is empty */
 	bool sink_dirty;
 	bool sealed; /* remote keys are sealed, see ofi_mr.c */
-	/* first LEAT_OP_ that post sends to special(): WRITE; LEAT_OP_TYPES: none */
+	/* post calls special() for this op type and those above: WRITE, or LEAT_OP_TYPES: none */
 	uint8_t rma_special;
 	bool closing;	  /* fid is closed, or is used no more */
 	bool drain_hit;	  /* some address on the draining list has drain_hit */
@@ -471,7 +474,7 @@ void ofi_cq_drive(struct ofi_ep *e, unsigned int max);
 
 /* OFI_Q_EVENTS: open an event queue for the endpoint. @return 0 or libfabric's error */
 int ofi_event_open(struct ofi_ep *e);
-/* Read and log the events in that queue. */
+/* Read and log the events in the endpoint's event queue. */
 void ofi_event_read(struct ofi_ep *e);
 
 /* Convert an fi_errno, of either sign, to a negative errno. */
@@ -492,7 +495,7 @@ ofi_slot_put(struct ofi_ep *e, struct ofi_slot *s)
 	e->free = s;
 }
 
-/* Finish the op of a slot with status and len; the slot is done with it. */
+/* Finish the op of a slot with status and len. The slot is free then, or an orphan. */
 void ofi_slot_finish(struct ofi_ep *e, struct ofi_slot *s, int status, uint64_t len);
 /* Finish the op of a slot whose context the provider still has: the slot becomes an orphan. */
 void ofi_slot_orphan(struct ofi_ep *e, struct ofi_slot *s, int status);
@@ -528,14 +531,14 @@ void ofi_notice_add(struct ofi_ep *e, uint64_t imm, uint64_t len, uint16_t src);
  * completions while notices wait. @return whether a carrier was chosen
  */
 bool ofi_notice_run(struct ofi_ep *e);
-/* May more completions be read, or are too many notices waiting? */
+/* May more completions be read? Not while too many notices wait. */
 bool ofi_notice_room(const struct ofi_ep *e);
 /*
  * Complete a RECV that is being posted with the oldest waiting notice that fits. @return whether it
  * did
  */
 bool ofi_notice_take(struct ofi_ep *e, struct leat_op *op);
-/* Complete a carrier, whose cancel is through, with its notice. */
+/* Complete a carrier, whose cancel has completed, with its notice. */
 void ofi_notice_carrier_done(struct ofi_ep *e, struct ofi_slot *s);
 void ofi_recv_list_add(struct ofi_ep *e, struct ofi_slot *s);
 void ofi_recv_list_del(struct ofi_ep *e, struct ofi_slot *s);
@@ -587,15 +590,14 @@ int ofi_proof_step(struct ofi_ep *e, uint16_t peer, struct ofi_addr *a, struct o
 void ofi_proof_end(struct ofi_ep *e, uint16_t peer, struct ofi_proof *p);
 /* Handle the end of a READ of a statement. */
 void ofi_proof_read_done(struct ofi_ep *e, const struct ofi_slot *s, bool complete);
-/*
- * Has the answer of this READ of a statement begun to arrive? The same for any READ of an address.
- */
+/* Has the answer of this READ of a statement begun to arrive? */
 bool ofi_proof_begun(const struct ofi_ep *e, const struct ofi_slot *s);
+/* Has the answer of any READ of a statement at this address begun to arrive? */
 bool ofi_proof_under_way(const struct ofi_ep *e, const struct ofi_addr *a);
 
 /* ---- drain: messages that an ended peer left unreceived ---- */
 
-/* Most messages of a kind (plain or tagged) that one pass discards. */
+/* One pass discards at most this many messages of a kind, plain or tagged. */
 #define OFI_DRAIN_MAX 2048
 
 /*
@@ -613,7 +615,7 @@ bool ofi_drain_all(struct ofi_ep *e, struct ofi_addr *a);
  * posted for later messages. ofi_drain_end() ends it.
  */
 void ofi_drain_begin(struct ofi_ep *e, struct ofi_addr *a);
-/* The same from within a completion: the first pass is made at the end of the next poll. */
+/* Begin to drain from within a completion: the first pass is made at the end of the next poll. */
 void ofi_drain_soon(struct ofi_ep *e, struct ofi_addr *a);
 /* Continue to drain. @return true: no message came for a while, or the time limit has passed */
 bool ofi_drain_step(struct ofi_ep *e, const struct ofi_addr *a, uint64_t now);
@@ -653,7 +655,7 @@ int ofi_mr_reg_raw(struct ofi_ep *e, struct leat_mr_piece *piece, uint64_t acces
 int ofi_mr_dereg(struct leat_ep *ep, struct leat_mr_piece *piece);
 /* OFI_Q_KEY_SEALED: check an op against its remote key. @return 0; -EACCES; -ERANGE */
 int ofi_mr_key_check(const struct leat_op *op);
-/* Register the slots, where local memory must be registered. */
+/* Register the slots, if the provider requires that local memory is registered. */
 int ofi_mr_reg_slots(struct ofi_ep *e);
 
 /* ---- sleeping ---- */

@@ -19,7 +19,7 @@ ofi_read_mark(struct ofi_slot *s, const struct leat_op *op)
 		memcpy(op->buf, &s->arg[0], sizeof(s->arg[0]));
 }
 
-/* Has the answer of a READ begun to arrive? s: the READ's slot, or an orphan that was one. */
+/* Has the answer of a READ begun to arrive? s: the READ's slot, even if it is an orphan now. */
 bool ofi_read_begun(const struct ofi_ep *e, const struct ofi_slot *s);
 /* May an answer from that peer be arriving? */
 bool ofi_read_under_way(const struct ofi_ep *e, uint16_t peer);

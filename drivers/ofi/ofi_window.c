@@ -10,7 +10,7 @@
  * a window of 0. The rest of the header never arrives, and the byte is never read. With room for
  * two segments that can't happen.
  *
- * The provider has no option for it: FI_SOCKETS_MAX_BUF_SZ is applied to listening sockets, not to
+ * No option changes the buffer: FI_SOCKETS_MAX_BUF_SZ is applied to listening sockets, not to
  * connecting ones. Hence the driver looks for the provider's sockets among those of the process. A
  * connection that has stopped already resumes with the kernel's next probe of the window.
  */
