@@ -7,7 +7,7 @@
  *     distribution  N           always N
  *                   LO..HI      uniform
  *                   exp:MEAN    exponential: mostly short, seldom long
- *                   tail:LO..HI each doubling as likely as the one before it: few are very long
+ *                   tail:LO..HI LO to 2 LO is as likely as 2 LO to 4 LO, and so on up to HI
  */
 
 #include <ctype.h>
@@ -45,7 +45,7 @@ static const struct {
 	{ "ERANGE", ERANGE },
 };
 
-/* Parse the digits at *s and advance it behind them. @return false: no digit, or above max */
+/* Parse the number at *s and advance *s behind it. @return false: no digit, or more than max */
 static bool
 whole(const char **s, uint64_t max, uint64_t *out)
 {
@@ -182,7 +182,7 @@ fault_conf_parse(const struct rte_kvargs *kv, struct fault_conf *conf)
 	return 0;
 }
 
-/* -log2(v / 2^32) with 16 binary places, v from 1 to 2^32, by repeated squaring. */
+/* Return -log2(v / 2^32) with 16 binary places, for v from 1 to 2^32, by repeated squaring. */
 static uint64_t
 minus_log2(uint64_t v)
 {

@@ -6,10 +6,11 @@
  *
  *     posted     #1   #2   #3   #4            sends get numbers
  *     lost       the send is reported as done, and never posted below
- *     overtaken  the send gets the key number + random 0..window. The send with the lowest key is
- *                posted below as soon as a send with that number was posted: so no send is
- *                overtaken by more than window others
- *     doubled    when the send is done below it is posted below again, and reported after that
+ *     overtaken  a send's key is its number plus a random 0..window. The send with the lowest key
+ *                is posted below as soon as a send whose number is that key has been posted: so no
+ *                send is overtaken by more than window others
+ *     doubled    when the send is done below, it is posted below a second time, and reported when
+ *                the second send is done
  *
  * No send waits for younger sends that do not come: after a few polls without a new send all
  * shuffled sends are posted below.

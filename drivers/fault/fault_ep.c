@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Endpoints: each has a lower one. Regions and wait objects are those of the lower endpoint. */
+/* Endpoints: each has a lower endpoint, whose regions and wait object it uses. */
 
 #include <stdlib.h>
 #include <string.h>

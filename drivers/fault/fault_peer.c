@@ -14,7 +14,7 @@
 #include "fault_pvt.h"
 
 #define EVENTS 8
-/* Calls for the lower endpoint's events per progress, at most; the next one takes the rest. */
+/* One progress asks for the lower endpoint's events at most this often; the next takes the rest. */
 #define ROUNDS 16
 
 static struct fault_peer *
@@ -46,8 +46,8 @@ peer_forget(struct fault_ep *fe, struct fault_peer *p)
 }
 
 /*
- * A peer ends: fail its ops that were not posted below, and release those kept after they were done
- * below.
+ * End a peer's ops, because the peer ends: fail those that were not posted below, and release those
+ * that are done below but were kept.
  */
 static void
 peer_leave(struct fault_ep *fe, struct fault_peer *p, int status)

@@ -3,7 +3,7 @@
 /*
  * Post and cancel.
  *
- * An op that is to fail by the argument error is not posted below. If it were posted and failed
+ * An op that the argument "error" makes fail is not posted below. If it were posted and failed
  * afterwards, the peer could have a message that its sender believes lost. So an injected error is
  * like an error that a device finds before it sends a message or posts a receive.
  *
@@ -114,7 +114,7 @@ set_out(struct fault_ep *fe, struct fault_op *f, bool recv)
 		fault_done(fe, f, fe->conf.error_status, 0);
 		return true;
 	}
-	if (recv || unlikely(f->peer == NULL)) /* a peer was checked for all ops but receives */
+	if (recv || unlikely(f->peer == NULL)) /* only a receive may name no peer */
 		return fault_hand_down(fe, f);
 	if (fe->datagram && fault_datagram_lose(fe)) {
 		fault_done(fe, f, 0, op->size);

@@ -52,7 +52,7 @@
 
 /* Proxies that one call polls from the lower endpoint. */
 #define FAULT_BURST 32
-/* Idle polls, at most, until an op that waits to be passed is released without being passed. */
+/* An op waits to be passed by younger ops for at most this many idle polls, then is released. */
 #define FAULT_PATIENCE 4
 
 /* ---- arguments of the device: which faults to inject ---- */
@@ -61,7 +61,7 @@ enum fault_shape {
 	FAULT_NEVER,
 	FAULT_RANGE, /* uniform, from lo to hi */
 	FAULT_EXP,   /* exponential, mean lo */
-	FAULT_TAIL,  /* from lo to hi, each doubling as likely as the one before it */
+	FAULT_TAIL,  /* lo to hi: lo to 2 lo is as likely as 2 lo to 4 lo, and so on */
 };
 
 /* A distribution. Times are in us in a device's fault_conf, in cycles in an endpoint's. */
@@ -72,19 +72,19 @@ struct fault_dist {
 
 struct fault_conf {
 	uint64_t seed;
-	uint32_t reorder;	 /* most younger ops that may pass an op */
+	uint32_t reorder;	 /* maximum number of younger ops that pass an op */
 	struct fault_dist delay; /* added to each completion */
-	/* Chances are in units of 2^-32: of refuse, refuse_recv, error, stall, loss, dup. */
+	/* refuse, refuse_recv, error, stall, loss and dup are chances, in units of 2^-32. */
 	uint64_t refuse;
 	uint64_t refuse_recv;
 	uint64_t error;
 	int error_status; /* status of ops that `error` fails, -errno */
 	uint64_t stall;
 	struct fault_dist stall_time;
-	struct fault_dist die; /* ops to and from a peer until it dies */
+	struct fault_dist die; /* number of ops to and from a peer until the peer dies */
 	uint64_t loss;	       /* loss, dup and overtake: datagrams only */
 	uint64_t dup;
-	uint32_t overtake; /* most younger messages that may overtake a message */
+	uint32_t overtake; /* maximum number of younger messages that overtake a message */
 };
 
 struct fault_dev {
@@ -272,9 +272,9 @@ void fault_drain(struct fault_ep *fe);
 /* fault_stall.c */
 /* Draw whether a peer stalls from now on; called for each op to it, and each message from it. */
 void fault_stall_draw(struct fault_ep *fe, struct fault_peer *p);
-/* Hold a proxy back until its peer's stall has ended: before it is posted below. */
+/* Hold back a proxy that is not posted below yet, until its peer's stall has ended. */
 void fault_wait(struct fault_ep *fe, struct fault_op *f);
-/* Hold a proxy back until its peer's stall has ended: after it was done below. */
+/* Hold back a proxy that is done below, until its peer's stall has ended. */
 void fault_keep(struct fault_ep *fe, struct fault_op *f);
 /* End the stalls whose time has come. */
 void fault_stalls_run(struct fault_ep *fe);
@@ -299,7 +299,7 @@ void fault_datagrams_end(struct fault_ep *fe, const struct fault_peer *p, int st
 /* fault_peer.c */
 /* Finish with -ESHUTDOWN the ops of all peers that were not posted below. */
 void fault_peers_abort(struct fault_ep *fe);
-/* Count an op of a peer, which may die by it. */
+/* Count an op to or from a peer. The peer dies when its count reaches die_at. */
 void fault_peer_count(struct fault_ep *fe, struct fault_peer *p);
 void fault_progress(struct leat_ep *ep, uint64_t now);
 int fault_listen(struct leat_ep *ep, const char *addr);

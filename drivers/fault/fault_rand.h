@@ -4,7 +4,7 @@
 
 /*
  * The random numbers behind the faults: xoshiro256** 1.0 (Blackman and Vigna,
- * https://prng.di.unimi.it). Its state is filled by splitmix64 from three inputs:
+ * https://prng.di.unimi.it). splitmix64 fills the generator's state from three inputs:
  *
  *     the device's seed, the endpoint's name or number, the kind of fault
  *

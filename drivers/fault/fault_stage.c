@@ -5,9 +5,9 @@
  *
  *     done below    #1   #2   #3   #4        completions get numbers
  *     delay         each is due at now + a time drawn from the distribution
- *     reorder       each gets the key number + random 0..window. The lowest key is released as
- *                   soon as the completion with that number has come: so no completion is passed
- *                   by more than window others
+ *     reorder       a completion's key is its number plus a random 0..window. The completion with
+ *                   the lowest key is released as soon as the completion whose number is that key
+ *                   has come: so no completion is passed by more than window others
  *     release       leat_op_finish()
  *
  * A completion must not wait for others that do not come. So after a few idle polls, a random
@@ -151,7 +151,7 @@ fault_drain(struct fault_ep *fe)
 		;
 }
 
-/* Release the completion with the lowest key now? If not, others may still pass it. */
+/* May the completion with the lowest key be released now? If not, others may still pass it. */
 static bool
 passed_enough(struct fault_ep *fe, bool idle)
 {

@@ -106,7 +106,7 @@ conn_new(struct ring_inside *in, const struct leat_conn_params *params)
 	conn->refs = 1;
 	conn->datagram = rep->datagram;
 	conn->mtu[0] = rep->mtu;
-	/* Presume that the acceptor obeys this want; if it obeys another one it will answer. */
+	/* Presume the acceptor's answer to this want; if it obeys another, it answers itself. */
 	conn->dir[0].want = conn->dir[1].marks = rep->want;
 	conn->mbox[0] = in->mbox;
 	ring_mbox_get(in->mbox);

@@ -46,7 +46,7 @@ struct ring_conn {
 	uint32_t mtu[2]; /* each side's longest datagram, bytes */
 	uint16_t priv_len[2];
 	uint8_t priv[2][LEAT_EP_PRIV_MAX];
-	char connector[LEAT_ADDR_MAX]; /* name of the connector, for people */
+	char connector[LEAT_ADDR_MAX]; /* name of the connector, for messages to people */
 	/* The connector's own. */
 	bool sent; /* a listener has the request */
 	uint64_t deadline;
@@ -75,7 +75,7 @@ struct ring_mbox {
 
 /* An endpoint. */
 struct ring_inside {
-	struct ring_ep ring; /* first: ep->drv */
+	struct ring_ep ring; /* the first member: ep->drv points to it */
 	struct ring_mbox *mbox;
 	uint32_t bell_seen;
 	struct ring_listener *listener;
@@ -112,10 +112,10 @@ int ring_wait_open(struct ring_mbox *mbox);
 int ring_ep_fd(const struct leat_ep *ep);
 int ring_ep_arm(struct leat_ep *ep);
 void ring_ep_disarm(struct leat_ep *ep);
-/* Wake the owner, if it still sleeps. Of several threads that call this at a time one writes. */
+/* Wake the owner, if it still sleeps. Of several threads that call this, one writes to the fd. */
 void ring_wake_now(struct ring_mbox *mbox);
 
-/* ASLEEP, as in ring_link_wake(). */
+/* Wake the owner if it sleeps. ASLEEP, as in ring_link_wake(). */
 static inline void
 ring_wake(struct ring_mbox *mbox)
 {
@@ -124,7 +124,7 @@ ring_wake(struct ring_mbox *mbox)
 		ring_wake_now(mbox);
 }
 
-/* BELL: when the owner sees the new count, it sees all that the caller did before. */
+/* Ring the owner's BELL. When the owner sees the new count, it sees all that the caller did. */
 static inline void
 ring_bell(struct ring_mbox *mbox)
 {

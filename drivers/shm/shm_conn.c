@@ -36,7 +36,7 @@ kind_of(const struct shm_ep *se, char *buf, size_t len)
 		 leat_ep_is_inner(se->ring.ep) ? LAYER : "");
 }
 
-/* What to do about two different kinds, if only one of them has the tag layer. */
+/* Return advice for the case that only one of two kinds has the tag layer. */
 static const char *
 advice(const char *a, const char *b)
 {
@@ -240,7 +240,7 @@ shm_conn_init(struct shm_ep *se, const struct leat_ep_conf *conf)
 		.source_half = (uint16_t)RTE_MAX(conf->max_peers / 2, 4),
 		.dir = sdev->dir,
 		.any_user = sdev->any_user != 0,
-		/* Without share=1 too: a connector with share=1 sends all its descriptors. */
+		/* Also without share=1: connectors with share=1 send all their descriptors. */
 		.max_fds = sdev->any_user != 0 ? SHM_FDS : LEAT_EXCHANGE_FDS_MAX,
 	};
 	int ret = create_own(se);
@@ -274,7 +274,7 @@ shm_conn_fini(struct shm_ep *se)
 	}
 }
 
-/* The exchange's name for an address. @return NULL, with leat_err(): the address is not valid */
+/* Return the exchange's name for an address; NULL, with leat_err(): the address is not valid. */
 static const char *
 name_of(const char *addr, const char *what)
 {
@@ -340,7 +340,7 @@ ring_link_report_closed(struct ring_link *link, enum ring_closed closed)
 	__atomic_store_n(&link->mine->closed, (uint32_t)closed, __ATOMIC_RELEASE);
 	if (link->reach != NULL)
 		fence();
-	/* Keep the socket while the peer touches a region: if the peer dies the socket ends. */
+	/* Keep the socket while the peer touches a region: the socket's end shows if it dies. */
 	if (ring_share_touched(link) != 0)
 		ring_link_bell(link);
 	else
@@ -464,7 +464,7 @@ on_request(struct shm_ep *se, const struct leat_exchange_event *ev)
 	(void)ring_link_new(&se->ring, peer, conn, 1, RING_LINK_REQUESTED);
 }
 
-/* The link that an event of the exchange is about, or NULL. */
+/* Find the link that an event of the exchange is about, or NULL. */
 static struct ring_link *
 link_of(struct shm_ep *se, const struct leat_exchange_event *ev)
 {
@@ -518,7 +518,7 @@ on_connected(struct shm_ep *se, struct ring_link *link, const struct leat_exchan
 	leat_peer_up(ep, link->peer, ev->priv, ev->priv_len);
 }
 
-/* CLOSED, as the peer wrote it: RING_BYE, RING_DEAD, or any other value for a peer not closed. */
+/* Read the peer's CLOSED: RING_BYE or RING_DEAD; any other value: the peer has not closed. */
 static uint32_t
 their_closed(const struct ring_link *link)
 {
@@ -597,7 +597,7 @@ links_progress(struct shm_ep *se)
 		if (link->state != RING_LINK_UP)
 			continue;
 		if (!ring_violated(link)) {
-			/* The peer has closed, and kept its socket for an op of this side. */
+			/* The peer has closed, but keeps its socket until this side's op ends. */
 			if (!se->ring.datagram && ring_link_alive(link) &&
 			    (their_closed(link) == RING_BYE || their_closed(link) == RING_DEAD))
 				ended(se, link, 0, "it has disconnected");
@@ -607,7 +607,7 @@ links_progress(struct shm_ep *se)
 		}
 		snprintf(text, sizeof(text), "the peer broke the rules: %s", link->moves.violation);
 		leat_peer_closing(se->ring.ep, link->peer, -EPROTO, text);
-		/* A peer that shares memory may be in an op: keep the socket, to see its death. */
+		/* A peer that shares memory may be in an op: the socket shows if it dies. */
 		if (link->reach == NULL)
 			close_exchange(link->conn, text);
 		ring_link_close(se->ring.ep, link, RING_BYE, -ECONNRESET);

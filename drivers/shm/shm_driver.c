@@ -24,7 +24,7 @@ static const struct leat_driver_arg shm_args[] = {
 	{ NULL },
 };
 
-/* The default of dir, chosen as in lib/tune: owned by the user, and without any preparation. */
+/* Choose the default of dir, as lib/tune does: the user owns it, and nobody must prepare it. */
 static void
 default_dir(char *dir, size_t len)
 {

@@ -59,12 +59,12 @@ enum { SHM_FD_LANE, SHM_FD_ASLEEP, SHM_FD_BOARD, SHM_FDS };
 static_assert(SHM_FDS + 1 + SHM_SHARE_FDS == LEAT_EXCHANGE_FDS_MAX, "all descriptors are used");
 
 struct shm_ep {
-	struct ring_ep ring; /* first: ep->drv */
+	struct ring_ep ring; /* the first member: ep->drv points to it */
 	struct leat_exchange *exchange;
 	bool exchange_more; /* the exchange may have more events than the last poll took */
 	bool wait;	    /* the endpoint has a wait object: its owner may sleep */
 	struct shm_memory asleep, board;
-	int fds[SHM_FDS];	      /* [SHM_FD_LANE] is unused: lanes are of connections */
+	int fds[SHM_FDS];	      /* [SHM_FD_LANE] is unused: a lane belongs to a connection */
 	uint32_t nb_sleeps;	      /* number of the last sleep */
 	uint32_t nb_bytes, nb_chunks; /* per direction: bytes of the buffer, and chunks */
 	struct shm_share *share;      /* NULL: the endpoint shares no memory */
@@ -93,12 +93,12 @@ struct shm_hello {
 	uint16_t peer;		 /* the bit of this connection on the side's board */
 	bool wait;		 /* the side may sleep */
 	bool fences;		 /* sleeping peers can make the side execute a fence */
-	bool share;		 /* the side sends memory; an acceptor only if both sides share */
+	bool share;		 /* the side shares memory; of an acceptor: both sides do */
 };
 
 /* Encode h into SHM_HELLO_LEN bytes. */
 void shm_hello_put(uint8_t *buf, const struct shm_hello *h);
-/* Decode and check. @return NULL, or a text that says what is wrong */
+/* Decode and check a hello. @return NULL, or a text that says what is wrong */
 const char *shm_hello_get(const uint8_t *buf, size_t len, bool datagram, struct shm_hello *h);
 
 /* ---- shm_conn.c ---- */
@@ -107,7 +107,7 @@ const char *shm_hello_get(const uint8_t *buf, size_t len, bool datagram, struct 
 struct ring_conn {
 	struct shm_ep *se;
 	int id; /* id of the exchange's connection; 0: it has ended, or never began */
-	/* of the lanes: shared, and own; the peer's word and board */
+	/* lanes: the shared parts tx, rx, this side's own parts; the peer's word asleep, board */
 	struct shm_memory tx, rx, tx_own, rx_own, asleep, board;
 	struct ring_lane tx_lane, rx_lane;
 	struct shm_hello theirs;

@@ -111,7 +111,7 @@ skel_poll(struct leat_ep *ep __rte_unused)
 {
 }
 
-/* op is a receive: no other op is ever in flight. */
+/* Cancel an op. It is a receive: no other op is ever in flight. */
 static int
 skel_cancel(struct leat_ep *ep, struct leat_op *op)
 {
@@ -119,7 +119,7 @@ skel_cancel(struct leat_ep *ep, struct leat_op *op)
 	return 0;
 }
 
-/* The library has checked conf against the limits of skel_info(). */
+/* Open an endpoint. The library has checked conf against the limits of skel_info(). */
 static int
 skel_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf __rte_unused)
 {
@@ -171,7 +171,10 @@ skel_progress(struct leat_ep *ep, uint64_t now __rte_unused)
 	}
 }
 
-/* Between the two calls a driver finishes the peer's ops; this one has none in flight. */
+/*
+ * Disconnect a peer. Between the two calls a real driver finishes the peer's ops; this driver has
+ * none in flight.
+ */
 static void
 skel_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const char *text)
 {
