@@ -162,7 +162,7 @@ fault_ep_quiesce(struct leat_ep *ep)
 	for (i = 0; i < fe->nb_ops; i++) {
 		struct fault_op *f = &fe->ops[i];
 
-		/* An op that is done already, or can't be recalled, completes without this. */
+		/* An op that is done already, or can't be recalled, completes without a cancel. */
 		if (f->where != FAULT_FREE && leat_op_is_recv(f->op))
 			(void)fault_cancel(ep, f->op);
 	}
@@ -228,7 +228,7 @@ fault_ep_arm(struct leat_ep *ep)
 	struct fault_ep *fe = fault_of(ep);
 	int ret = leat_ep_arm(fe->low);
 
-	/* -ESHUTDOWN: the lower endpoint reports nothing more; poll what this one still holds. */
+	/* -ESHUTDOWN: the lower endpoint reports nothing more; poll the proxies held here. */
 	if (ret == -EAGAIN || ret == -ESHUTDOWN || fe->mixed.nb > 0 || fe->shuffled.nb > 0)
 		return -EAGAIN;
 	/* The end of a delay or of a stall makes no descriptor readable, so don't sleep. */

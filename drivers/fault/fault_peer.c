@@ -94,7 +94,7 @@ die(struct fault_ep *fe, struct fault_peer *p)
 	leat_peer_closing(ep, p->peer, -ECONNRESET, text);
 	lose_acks(fe, p);
 	peer_leave(fe, p, -ECONNRESET);
-	/* This fails if the lower peer is ending already: then its event will come as well. */
+	/* This fails if the lower peer is ending already; the event of its end comes anyway. */
 	(void)leat_ep_disconnect(fe->low, p->low);
 }
 
@@ -244,6 +244,6 @@ fault_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const c
 	p->state = FAULT_PEER_CLOSING;
 	leat_peer_closing(ep, peer, status, text);
 	peer_leave(fe, p, -ECONNABORTED);
-	/* This fails if the lower peer is ending already: then its event will come as well. */
+	/* This fails if the lower peer is ending already; the event of its end comes anyway. */
 	(void)leat_ep_disconnect(fe->low, p->low);
 }

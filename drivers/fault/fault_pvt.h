@@ -159,7 +159,7 @@ struct fault_stats {
 	uint64_t reordered;    /* completions that a younger one passed */
 	uint64_t refused;      /* sends and one-sided ops refused although there was room */
 	uint64_t refused_recv; /* receives refused, as above */
-	uint64_t failed;       /* ops that error failed, without posting them below */
+	uint64_t failed;       /* ops that "error" made fail; they were not posted below */
 	uint64_t stalls;
 	uint64_t stalled_ops; /* ops and completions that waited for the end of a stall */
 	uint64_t deaths;

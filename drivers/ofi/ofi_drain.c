@@ -31,7 +31,7 @@
 
 #define QUIET_US 2000
 #define LIMIT_US 500000
-/* At most this many progress calls wait for a cancelled receive to come back. */
+/* Stop waiting for a cancelled receive to come back after so many progress calls. */
 #define CANCEL_DRIVES 64
 
 /* Post a receive for that sender only. @return NULL: it could not be posted */
@@ -76,9 +76,9 @@ drain_one(struct ofi_ep *e, struct ofi_addr *a, bool tagged)
 	for (i = 0; i < CANCEL_DRIVES && s->state == OFI_SLOT_ORPHAN; i++)
 		ofi_cq_drive(e, OFI_CQ_BURST);
 	/*
-	 * Neither cancelled nor complete. Usually the receive is fetching a message and completes
-	 * later: end the pass. With OFI_Q_DRAIN_EMPTY nothing is fetched, and the receive never
-	 * completes: count a message.
+	 * A receive that is neither cancelled nor complete is usually fetching a message, and
+	 * completes later: end the pass. With OFI_Q_DRAIN_EMPTY it fetches nothing and never
+	 * completes: count it as a message.
 	 */
 	return e->drained || (s->state == OFI_SLOT_ORPHAN && !empty);
 }

@@ -49,14 +49,14 @@ static const struct ofi_provider providers[] = {
 		 *   on the list of what is being sent (efa_av.c efa_rdm_peer_clear()); rxr_ep.c
 		 *   rxr_ep_progress_internal() then reads the freed peer. So once an endpoint has a
 		 *   region that peers may READ, it keeps all addresses until it is closed. Nor may
-		 *   an address be removed while a newer one has the same queue pair number, of an
-		 *   endpoint that was created again: the newer one's entry is deleted instead, so
-		 *   that its messages have no source, and its own removal crashes (efa_av.c
-		 *   efa_conn_release()).
+		 *   an address be removed while a newer address has the same queue pair number
+		 *   (its endpoint was created again): fi_av_remove() then deletes the entry of the
+		 *   newer address. Messages from the newer address have no source afterwards, and
+		 *   removing it crashes (efa_av.c efa_conn_release()).
 		 * - No inject: the error entry of an injected message has no context, so the driver
 		 *   can't tell which message was lost, and the receiver waits for it for ever.
 		 * - Shared memory for peers on the same instance is switched off: it is the shm
-		 *   provider with its locks, see below. All releases do without it when
+		 *   provider with its locks, see below. All releases avoid shared memory when
 		 *   FI_REMOTE_COMM is asked for and FI_LOCAL_COMM is not (1.17: ofi_user_info.c,
 		 *   rxr_ep_use_shm_for_tx()); peers of this host are then reached through the
 		 *   device. Later releases have an endpoint option for it, too.
@@ -148,8 +148,8 @@ static const struct ofi_provider providers[] = {
 		 * - INJECT_QUEUES: fi_inject() to a peer that does not read never fails with
 		 *   FI_EAGAIN.
 		 * - AV_CUTS: suppose this side disconnects a stopped peer that has a READ to
-		 *   answer. The peer would answer whenever it resumes, into a buffer that is the
-		 *   caller's again.
+		 *   answer. When the peer resumes it would answer, into a buffer that is the
+		 *   caller's again. So the driver removes the address, which closes the connection.
 		 * - READ_TWICE: see ofi_read.c.
 		 * - A message that no receive waits for keeps the 16 KiB buffer into which it came,
 		 *   without a limit, and each receive that is posted walks over all of them
@@ -279,8 +279,8 @@ static const struct ofi_provider providers[] = {
 	},
 	{
 		/*
-		 * In later releases provider shm has no such locks, and checks keys. No fault of it
-		 * is known.
+		 * Later releases of provider shm work without the locks of 1.17, and check keys. No
+		 * faults are known.
 		 */
 		.name = "shm",
 		.hint = "shm",

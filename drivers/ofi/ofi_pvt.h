@@ -157,7 +157,7 @@ struct ofi_provider {
 
 int ofi_efa_status(const struct fi_cq_err_entry *err);
 const char *ofi_efa_hint(int prov_errno);
-/* Do two addresses name the same queue pair number, perhaps in different incarnations? */
+/* Do two addresses have the same queue pair number? One may name an earlier incarnation of it. */
 bool ofi_efa_same_qp(const uint8_t *a, const uint8_t *b);
 
 const struct ofi_provider *ofi_provider_find(const char *name);
@@ -206,7 +206,7 @@ struct ofi_dev {
 	uint32_t tx_depth_told, rx_depth_told;
 	bool tags; /* the provider's tag matching is used */
 	uint32_t quirks;
-	uint32_t per_source; /* most connections of one host; 0: no limit */
+	uint32_t per_source; /* maximum number of connections from one host; 0: no limit */
 };
 
 /* Open a device. provider: for fabric_ofi the value of provider=; for fabric_efa "efa". */
@@ -370,7 +370,7 @@ struct ofi_ep {
 	struct ofi_slot *slots;
 	uint32_t nb_slots;
 	uint32_t quirks;
-	/* OFI_Q_INJECT_QUEUES: most injected sends per peer between completions; 0: no limit */
+	/* OFI_Q_INJECT_QUEUES: maximum of injected sends per peer between completions; 0: none */
 	uint32_t inject_run;
 	uint32_t inject_end; /* SEND and TSEND shorter than this are injected; 0: none is */
 	bool source;	     /* completions name the sender's fi_addr */

@@ -119,7 +119,7 @@ post_write(struct leat_ep *ep, struct ofi_ep *e, struct leat_op *op, struct ofi_
 
 	if (unlikely(!local_desc(e, op, &desc)))
 		return -FI_EINVAL;
-	/* A write of 0 B has nothing to place, and shm never completes it with the flag. */
+	/* A write of 0 B has nothing to place; with FI_DELIVERY_COMPLETE shm never completes it. */
 	if ((e->quirks & (imm ? OFI_Q_WRITE_IMM_DC : OFI_Q_WRITE_DC)) == 0 || op->size == 0) {
 		if (!imm)
 			return fi_write(e->fid, op->buf, op->size, desc, dest_of(ep, op), op->raddr,

@@ -53,7 +53,7 @@ struct ring_conn {
 	char addr[LEAT_ADDR_MAX];
 	/* [s]: produced by side s. [0] the connector, [1] the acceptor */
 	struct ring_dir dir[2];
-	struct ring_lane lane[2]; /* the producer creates it before it tells the consumer */
+	struct ring_lane lane[2]; /* a producer creates its lane before the consumer reads it */
 	void *lane_mem[2];
 };
 

@@ -54,7 +54,7 @@ struct shm_dev {
 
 /* ---- endpoints ---- */
 
-/* Descriptors that a side sends, in this order; with share=1 those of the share follow. */
+/* Descriptors that a side sends, in this order; with share=1 those of shm_share.fds follow. */
 enum { SHM_FD_LANE, SHM_FD_ASLEEP, SHM_FD_BOARD, SHM_FDS };
 static_assert(SHM_FDS + 1 + SHM_SHARE_FDS == LEAT_EXCHANGE_FDS_MAX, "all descriptors are used");
 

@@ -33,7 +33,7 @@ page_size(const struct shm_piece *p, int fd)
 		leat_err(EPROTO, "it shares memory that its file has not got");
 		return 0;
 	}
-	/* This side's first touch of a huge page that is not there might find none left: SIGBUS. */
+	/* If a huge page is not allocated yet, this side's touch might find none left: SIGBUS. */
 	if (fs.f_type == HUGETLBFS_MAGIC && (uint64_t)st.st_blocks * 512 < p->len) {
 		leat_err(EPROTO, "it shares huge pages that are not there");
 		return 0;
@@ -57,7 +57,7 @@ reserve(struct shm_memory *m, uint64_t len, uint64_t align, char **here)
 }
 
 /*
- * Map the first pieces that are contiguous in the peer's memory, contiguously here as well.
+ * Map the first pieces, as many as are contiguous in the peer's memory, contiguously here as well.
  * @return how many, or -errno with leat_err()
  */
 static int

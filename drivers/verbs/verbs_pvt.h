@@ -129,7 +129,7 @@ struct vb_rules {
 	bool rd_atom_unset; /* a request to connect may not say how many READs it allows */
 	bool credits;	    /* a message needs a posted receive at once: see vb_credit_take() */
 	bool own_requests;  /* send queues hold requests of the driver beside those of ops */
-	/* when a request fails, those before it were sent, but perhaps not delivered */
+	/* when a request fails, the requests before it were sent, but perhaps not delivered */
 	bool sent_only;
 	bool leave_flushes; /* a disconnect by the other side flushes the receives */
 	bool sink_open;	    /* memory that READs write to must permit remote writes */

@@ -21,7 +21,7 @@
 
 #include "verbs_pvt.h"
 
-/* Most completions that an endpoint's CQs must hold at a time. */
+/* Maximum number of completions that an endpoint's CQs must hold at a time. */
 struct vb_cqes {
 	uint32_t send, recv;
 };

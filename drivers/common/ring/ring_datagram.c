@@ -284,7 +284,7 @@ deliver(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link,
 	leat_op_finish_as(ep, op, status, len, true);
 }
 
-/* Handle slots one by one; the first one has arrived, with that head. @return slots handled */
+/* Handle slots one by one. head is that of the first, which has arrived. @return slots handled */
 static __rte_noinline uint32_t
 rx_general(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint64_t head)
 {

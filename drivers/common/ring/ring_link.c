@@ -120,9 +120,9 @@ recall_all(struct leat_ep *ep, struct ring_link *link, int err)
 }
 
 /*
- * RING_FOREIGN: finish all ops whose bytes move in chunks, and all that the peer has claimed: a
- * foreign peer may never ack them. The peer does not write to their buffers; if it is reading one
- * that is shared, it looks at CLOSED afterwards.
+ * RING_FOREIGN: finish all ops whose bytes move in chunks, and all ops that the peer has claimed,
+ * because a foreign peer may never ack them. The peer does not write to the ops' buffers. If it is
+ * copying from a shared buffer now, it looks at CLOSED after the copy, and drops the message.
  */
 static void
 end_moves(struct leat_ep *ep, struct ring_link *link, enum ring_closed closed, int err)

@@ -136,8 +136,8 @@ ring_fetch_shared(struct leat_ep *ep, struct ring_link *link, const struct ring_
 }
 
 /*
- * Copy a payload that is not in the slot from the buffer or from shared memory, or ask the sender
- * for it in chunks.
+ * Fetch a payload that does not lie in its slot: copy it out of the buffer or of shared memory, or
+ * ask the sender for it in chunks.
  * @return 0: copied, or too long for the receive; RING_GO: the bytes come later; -ECONNRESET: the
  * sender broke the protocol, or takes the message back because it closes
  */

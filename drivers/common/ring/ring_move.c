@@ -314,7 +314,7 @@ ring_move_recv(struct leat_ep *ep, struct ring_link *link, uint64_t nr, uint64_t
 {
 	struct ring_move *in = &link->moves.in[nr & link->moves.in_mask];
 
-	/* First drop what is left of an earlier message with the same number modulo slots. */
+	/* First drop chunks left of an earlier message with the same number modulo slots. */
 	if (!take_all(ep, link, UINT32_MAX) || in->kind != RING_MOVE_NONE) {
 		ring_violation(ep->drv, link, "it used the number of a message that is on its way");
 		leat_op_finish(ep, op, -ECONNRESET, 0);

@@ -379,7 +379,7 @@ struct ring_lane_size {
 struct ring_lane_size ring_lane_size(const struct ring_shape *shape);
 /*
  * Place a lane in the two pieces of memory that ring_lane_size() counts, both aligned to 128 bytes
- * and zeroed. With producer the shared part is initialised as well. RING_FOREIGN: dir and buffer
+ * and zeroed. If producer is true, initialise the shared part as well. RING_FOREIGN: dir and buffer
  * are in the shared part; otherwise the caller has set lane->dir and lane->buf.
  */
 void ring_lane_place(struct ring_lane *lane, const struct ring_shape *shape, void *shared,
@@ -396,7 +396,7 @@ void ring_telemetry_del(struct ring_ep *rep);
 
 /* Can this process make every thread that may publish for its endpoints execute a fence? */
 bool ring_fence_offered(void);
-/* Make every thread that may publish for this process execute a fence. @return false: it failed */
+/* Make each thread that may publish for this process execute a fence. @return false: unable to */
 bool ring_fence_all(void);
 
 /* ---- ring_link.c ---- */

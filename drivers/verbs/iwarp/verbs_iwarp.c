@@ -9,10 +9,10 @@
  * Addresses. A device has one GID, made of its hardware address. The source addresses of
  * connections are those behind which rdma_cm finds the device.
  *
- * WRITEs complete when they are sent, not when they are placed, and one that was refused completes
- * with success. So a list of requests with a WRITE ends with a READ, and the WRITEs count as done
- * when the READ is. The READ overtakes nothing, and its answer is sent after the data before it
- * were placed. It reads the other side's word of credits, or 0 B where there is none.
+ * WRITEs complete when they are sent, not when they are placed, and a WRITE that was refused
+ * completes with success. So a list of requests with a WRITE ends with a READ, and the WRITEs count
+ * as done when the READ is done. The READ overtakes nothing, and its answer is sent after the data
+ * before it were placed. It reads the other side's word of credits, or 0 B where there is none.
  *
  *     post  W1 W2 S3        requests  W1 W2 S3 R; only R completes, for all of them
  *

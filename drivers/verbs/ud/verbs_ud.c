@@ -217,8 +217,8 @@ ud_close(struct vb_ep *e)
 /* ---- taking receives back ---- */
 
 /*
- * Post the receives of the ring again; finish those that were cancelled, and all once ep_quiesce()
- * was called.
+ * Post the receives of the ring again, except cancelled ones, which are finished. Once ep_quiesce()
+ * was called, finish all.
  */
 static void
 refill(struct vb_ud *u)
@@ -241,7 +241,7 @@ refill(struct vb_ud *u)
 			continue;
 		}
 		if (op->size > 0)
-			/* it was valid when it was posted */
+			/* the buffer was valid when the op was posted */
 			p = leat_mr_find(op->mr, op->buf, op->size);
 		vb_ud_rx_add(u, &b, op, p != NULL ? vb_lkey(p) : 0);
 	}

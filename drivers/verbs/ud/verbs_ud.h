@@ -77,7 +77,7 @@ struct vb_ud_hello {
 #define VB_UD_PRIV_CONNECT (VB_SIDR_CONNECT - VB_UD_HELLO)
 #define VB_UD_PRIV_ACCEPT (VB_SIDR_ACCEPT - VB_UD_WELCOME)
 
-/* Write a request. @return its bytes */
+/* Write a request. @return its length in bytes */
 uint8_t vb_ud_hello_put(uint8_t buf[VB_SIDR_CONNECT], const struct vb_ud_hello *h);
 /* Parse a request. @return false: it is not from leat */
 bool vb_ud_hello_get(const uint8_t *buf, size_t len, struct vb_ud_hello *h);
