@@ -198,17 +198,17 @@ struct fault_ep {
 	uint32_t nb_ops; /* proxies that were ever used; the pool's others were never touched */
 	struct fault_list free;
 	struct fault_heap delayed; /* sorted by the time at which they are due, cycles */
-	struct fault_heap mixed;   /* sorted by number of the completion, randomly increased */
+	struct fault_heap mixed;   /* sorted by the completion's number + a random number */
 	uint64_t nr;		   /* completions so far */
 	uint64_t nr_out;	   /* highest number that was released */
 	uint32_t patience;	   /* idle polls until all of mixed is released */
 	bool refused;		   /* a post was refused since the last arm */
 	bool aborting;
 
-	/* The type of the endpoint. If it is not set, the fields down to nr_down are unused. */
+	/* Is it a datagram endpoint? If not, the fields down to nr_down are unused. */
 	bool datagram;
 	uint32_t send_patience;	    /* polls without a new send until all of shuffled is posted */
-	struct fault_heap shuffled; /* sorted by number of the send, randomly increased */
+	struct fault_heap shuffled; /* sorted by the send's number + a random number */
 	uint64_t nr_sent;	    /* sends so far */
 	uint64_t nr_sent_seen;	    /* nr_sent at the last poll */
 	uint64_t nr_down;	    /* highest number that was posted below */
@@ -260,11 +260,11 @@ int fault_cancel(struct leat_ep *ep, struct leat_op *op);
 
 /* fault_stage.c */
 void fault_poll(struct leat_ep *ep);
-/* Put a proxy whose op is done, or failed, into the delay. */
+/* Begin the delay of a proxy whose op is done, or has failed. */
 void fault_done(struct fault_ep *fe, struct fault_op *f, int status, uint64_t len);
 /* Free a proxy, which is in no list or heap, and finish its op with f->status and f->len. */
 void fault_release(struct fault_ep *fe, struct fault_op *f);
-/* Release all proxies in the delay or the reordering; of one peer, or of all (NULL). */
+/* Release all proxies that are delayed or being reordered: of peer p, or (NULL) of all peers. */
 void fault_flush(struct fault_ep *fe, const struct fault_peer *p);
 /* Poll the lower endpoint until it has no more proxies that are done. */
 void fault_drain(struct fault_ep *fe);
@@ -279,8 +279,8 @@ void fault_keep(struct fault_ep *fe, struct fault_op *f);
 /* End the stalls whose time has come. */
 void fault_stalls_run(struct fault_ep *fe);
 /*
- * End the stall of a peer that ends: ops that fault_wait() held back fail with status, those of
- * fault_keep() continue.
+ * End the stall of a peer that ends: ops that fault_wait() held back fail with status, ops that
+ * fault_keep() held back continue.
  */
 void fault_stall_end(struct fault_ep *fe, struct fault_peer *p, int status);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Endpoints: open the libfabric objects of one, and close them.
+ * Endpoints: open and close the libfabric objects of an endpoint.
  *
  *     fi_fabric -> fi_domain -> fi_cq_open, fi_av_open -> fi_endpoint, bind, fi_enable
  *

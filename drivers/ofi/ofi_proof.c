@@ -149,7 +149,10 @@ unanswered(const struct ofi_ep *e)
 void
 ofi_proof_close(struct ofi_ep *e)
 {
-	/* Over shm the other process writes the answer, even after this endpoint was closed. */
+	/*
+	 * Over shm the other process writes the answer, even after this endpoint was closed. So the
+	 * memory stays mapped if a READ is unanswered.
+	 */
 	if (e->proof_mem != NULL && ((e->quirks & OFI_Q_SHM) == 0 || !unanswered(e)))
 		(void)munmap(e->proof_mem, e->proof_len);
 	e->proof_mem = NULL;

@@ -337,8 +337,8 @@ struct ofi_peer {
 	int local_close; /* ENDING: the former conn if this side ended the connection, else 0 */
 	/* ENDING: the former conn if the peer ended it, and waits for this side to close; else 0 */
 	int remote_close;
-	uint64_t deadline;	  /* ENDING, cycles: when the ops left are finished by force */
-	uint64_t recv_deadline;	  /* the same for receives and READs */
+	uint64_t deadline;	  /* ENDING, cycles: when remaining ops are finished by force */
+	uint64_t recv_deadline;	  /* ENDING, cycles: the deadline of receives and READs */
 	int status;		  /* ENDING: status of its ops, negative errno */
 	uint32_t injected;	  /* sends injected since the last completion of a send */
 	uint64_t broken_deadline; /* cycles; not 0: the provider lost its connection to the peer */
@@ -370,7 +370,7 @@ struct ofi_ep {
 	struct ofi_slot *slots;
 	uint32_t nb_slots;
 	uint32_t quirks;
-	/* OFI_Q_INJECT_QUEUES: maximum of injected sends per peer between completions; 0: none */
+	/* OFI_Q_INJECT_QUEUES: limit of sends injected per peer between completions; 0: no limit */
 	uint32_t inject_run;
 	uint32_t inject_end; /* SEND and TSEND shorter than this are injected; 0: none is */
 	bool source;	     /* completions name the sender's fi_addr */
@@ -668,7 +668,7 @@ void ofi_ep_disarm(struct leat_ep *ep);
 
 /* ---- provider sockets ---- */
 
-/* OFI_Q_PEEKS: enlarge the receive buffers of the provider's new sockets, every now and then. */
+/* OFI_Q_PEEKS: enlarge the receive buffers of the provider's new sockets, if it is time to look. */
 void ofi_window_step(struct ofi_ep *e, uint64_t now);
 
 #endif /* OFI_PVT_H */

@@ -80,7 +80,8 @@ ofi_ep_arm(struct leat_ep *ep)
 	if (e->exchange_more)
 		return -EAGAIN;
 	/*
-	 * A notice waits for a receive, and its carrier for a poll. Proofs continue in timed steps.
+	 * No descriptor reports what these wait for: a notice waits for a receive, its carrier for
+	 * a poll, and proofs continue in timed steps.
 	 */
 	if (e->closing || e->notice_count > 0 || e->nb_proving > 0 || e->nb_stated > 0)
 		return -EBUSY;

@@ -28,7 +28,7 @@
 
 /* ---- kinds of endpoints ---- */
 
-/* Write an endpoint's kind, which must be equal at both sides: the type, with tag layer or not. */
+/* Write an endpoint's kind, which must be equal at both sides: its type, and "+ltag" if inner. */
 static void
 kind_of(const struct shm_ep *se, char *buf, size_t len)
 {

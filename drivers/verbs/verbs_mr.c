@@ -34,7 +34,7 @@ odp_check(const struct vb_dev *d)
 	uint32_t need = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ, lacks;
 	int err;
 
-	/* Without an SRQ the device receives into buffers that the driver has pinned. */
+	/* Without an SRQ receives need no paging: they go to buffers that the driver has pinned. */
 	if (d->srq)
 		need |= IBV_ODP_SUPPORT_SRQ_RECV;
 	memset(&attr, 0, sizeof(attr));

@@ -126,7 +126,7 @@ struct vb_rules {
 	bool no_loop;
 	/* the kernel moves queue pairs to RTS: the connecting side answers no response */
 	bool kernel_qp;
-	bool rd_atom_unset; /* a request to connect may not say how many READs it allows */
+	bool rd_atom_unset; /* a request to connect can lack the number of READs in flight */
 	bool credits;	    /* a message needs a posted receive at once: see vb_credit_take() */
 	bool own_requests;  /* send queues hold requests of the driver beside those of ops */
 	/* when a request fails, the requests before it were sent, but perhaps not delivered */

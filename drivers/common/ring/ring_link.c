@@ -15,7 +15,10 @@
 #include "ring_mark.h"
 #include "ring_poll.h"
 
-/* The slot that a link scans while it must not receive: number 0 never appears in it. Read only. */
+/*
+ * The slot that a link scans while it must not receive. The link waits for message 0 in it, and
+ * that never arrives. Read only.
+ */
 static struct ring_slot nothing;
 
 void
@@ -305,7 +308,7 @@ ring_links_idle(struct ring_ep *rep)
 
 	if (links_ready(rep))
 		return -EAGAIN;
-	/* A peer rings no bell when slots become free. */
+	/* A peer rings no bell when slots become free, so look whether refused posts have room. */
 	for (i = 0; rep->nb_refused > 0 && i < rep->nb_links; i++) {
 		struct ring_link *link = rep->links[i];
 

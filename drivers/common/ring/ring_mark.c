@@ -107,7 +107,7 @@ go_by(struct ring_link *link, uint32_t wanted)
 
 	link->wanted = wanted;
 	link->board = (wanted & 1) != 0 ? link->their_board : NULL;
-	/* In drivers/ring the peer wrote the answer that it expects while it connected. */
+	/* In drivers/ring the peer wrote the expected answer itself, when it connected. */
 	if (__atomic_load_n(marks, __ATOMIC_RELAXED) == wanted)
 		return;
 	/* MARKS: pairs with answered() */

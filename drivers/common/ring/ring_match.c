@@ -305,7 +305,7 @@ take_unexpected(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
 			ring_violation(rep, link, "a message changed after it was published");
 			continue; /* ring_violation() has dropped the link's notes */
 		}
-		/* Before ring_deliver(), which may find a violation and drop the link's notes. */
+		/* Delete the note first: ring_deliver() may find a violation and drop all notes. */
 		note_del(rep, note, kind);
 		mine = RING_HEAD_TYPE(head) == LEAT_OP_WRITE_IMM ||
 		       (RING_HEAD_FLAGS(head) & RING_F_ACK) == 0 || ring_claim(slot);

@@ -26,7 +26,7 @@ ring_find_recv(struct ring_ep *rep, struct ring_link *link)
 	return ring_find_recv_slow(rep, link);
 }
 
-/* Remove a receive that ring_find_recv() found from its list. */
+/* Remove a receive, which ring_find_recv() found, from its list. */
 static inline void
 ring_take_recv(struct ring_ep *rep, struct ring_link *link, struct leat_op *op)
 {
@@ -51,7 +51,7 @@ ring_tag_fits(const struct leat_op *op, uint64_t tag)
 	return ((op->tag ^ tag) & ~op->ignore) == 0;
 }
 
-/* The place that a slot's field "next" names, in range whatever a foreign peer wrote. */
+/* Return the place that a slot's field "next" names; in range, whatever a foreign peer wrote. */
 static inline uint32_t
 ring_rx_place(const struct ring_link *link, uint16_t place)
 {

@@ -17,7 +17,7 @@ ring_violation(struct ring_ep *rep, struct ring_link *link, const char *what)
 	rep->rescan = true;
 }
 
-/* Make the peer look at the link: chunks were put, or taken, so that it may put more. */
+/* Make the peer look at the link, because this side has put chunks, or has taken chunks. */
 static void
 notify_peer(struct ring_link *link)
 {

@@ -116,8 +116,8 @@ struct ring_cursor {
  */
 struct ring_link {
 	/* line 0: poll */
-	struct ring_slot *
-		rx_slot; /* next to scan; a slot that never fills while the link must not receive */
+	struct ring_slot
+		*rx_slot; /* next to scan; if the link must not receive: a slot that never fills */
 	struct ring_slot *rx_slots;
 	uint64_t rx_scan; /* number of the message expected in rx_slot */
 	uint64_t rx_head; /* number of the first message not consumed */
@@ -170,7 +170,7 @@ struct ring_link {
 	TAILQ_ENTRY(ring_link) pending;
 #if RING_FOREIGN
 	struct ring_moves moves __attribute__((aligned(LEAT_CACHE_LINE)));
-	const struct ring_reach *reach; /* the device's; NULL: the peer shares no memory */
+	const struct ring_reach *reach; /* memory that the peer shares; NULL: it shares none */
 #endif
 } __attribute__((aligned(128)));
 
@@ -252,7 +252,7 @@ struct ring_ep {
 	uint32_t nb_unexpected;
 	struct ring_oplist trecvs; /* TRECVs for any peer */
 	struct ring_notes unexpected[RING_KINDS];
-	struct ring_board *board; /* board of this endpoint; memory of the device */
+	struct ring_board *board; /* board of this endpoint; the device owns the memory */
 	struct ring_queue queue;
 	struct ring_mark marks[RING_MARKS];
 
@@ -271,7 +271,7 @@ struct ring_ep {
 	struct ring_region *regions;
 	uint32_t nb_regions;
 	uint32_t free_region;	      /* number of the first free region + 1; 0: none */
-	struct ring_share *share;     /* RING_FOREIGN: memory of the device; NULL: shares nothing */
+	struct ring_share *share;     /* RING_FOREIGN: memory shared with peers; NULL: none */
 	LIST_ENTRY(ring_ep) reported; /* entry in the list that telemetry reports */
 };
 

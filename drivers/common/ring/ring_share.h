@@ -112,7 +112,7 @@ void ring_share_publish(struct ring_ep *rep, uint32_t region);
  * fence failed
  */
 int ring_share_withdraw(struct ring_ep *rep, uint32_t region);
-/* @return number + 1 of this side's region that a link's peer is touching; 0: none */
+/* Find this side's region that a link's peer is touching. @return its number + 1; 0: none */
 uint64_t ring_share_touched(const struct ring_link *link);
 /* Execute a one-sided op at once. @return false: it must go through the target's loop */
 bool ring_share_execute(struct leat_ep *ep, struct ring_link *link, struct leat_op *op);

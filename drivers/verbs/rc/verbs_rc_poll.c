@@ -4,8 +4,8 @@
  * Poll.
  *
  * The requests of a queue pair complete in order. So one completion stands for all requests before
- * it that had none of their own. A failed request always has a completion, so the requests before
- * it succeeded.
+ * it that had no completion of their own. These succeeded, because a failed request always has a
+ * completion of its own.
  */
 
 #include <leat_order_fast.h>

@@ -164,7 +164,7 @@ fill(struct vb_ep *e, struct vb_conn *c)
 		e->rx_posted += n;
 		given += n;
 	}
-	/* The hello of the connection has granted the first buffers. */
+	/* Grant buffers posted later; the connection's hello has granted the first ones. */
 	if (c->credit != NULL && given > 0 && err == 0 && q->started)
 		vb_credit_give(c, given);
 	return err;
