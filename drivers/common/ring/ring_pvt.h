@@ -116,8 +116,8 @@ struct ring_cursor {
  */
 struct ring_link {
 	/* line 0: poll */
-	struct ring_slot
-		*rx_slot; /* next to scan; if the link must not receive: a slot that never fills */
+	/* next slot to scan; while the link must not receive, a slot that never fills */
+	struct ring_slot *rx_slot;
 	struct ring_slot *rx_slots;
 	uint64_t rx_scan; /* number of the message expected in rx_slot */
 	uint64_t rx_head; /* number of the first message not consumed */
