@@ -57,7 +57,7 @@ apply(void *arg, void *wanted, uint64_t changed)
 		return leat_err(EOPNOTSUPP, "the connecting side decides what is run");
 	if ((changed & BIT(PERF_TUNE_RATE)) != 0 && (s->set.rate == 0) != (want->rate == 0))
 		return leat_err(EOPNOTSUPP,
-				"a run can't change between a closed loop (rate 0) and an open one");
+				"a run keeps its kind of loop: closed (rate 0), or open");
 	if ((changed & FLOW_BITS) != 0 && !s->windowed)
 		return leat_err(
 			EOPNOTSUPP,

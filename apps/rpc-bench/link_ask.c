@@ -13,7 +13,7 @@
 #include "bench.h"
 
 #define WATCH_US RB_US
-/* Pause after a call that was refused for want of room. */
+/* Pause after a call that was refused for lack of room. */
 #define BUSY_US 1000
 /* Deadline of BYE. */
 #define BYE_US (RB_US / 4)

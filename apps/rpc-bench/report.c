@@ -270,7 +270,7 @@ print_counts(const struct rb_bench *b, const struct rb_tally *t)
 		       t->unsent);
 	if (t->busy > 0)
 		printf(" busy    %" PRIu64
-		       " times a call was refused for want of room, and tried again\n",
+		       " times a call was refused for lack of room, and tried again\n",
 		       t->busy);
 	if (t->expired > 0)
 		printf(" expired %" PRIu64 " calls (--deadline); %" PRIu64

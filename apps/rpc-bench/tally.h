@@ -43,7 +43,7 @@ struct rb_tally {
 	uint64_t failed;  /* calls that failed, except those counted in cut and expired */
 	uint64_t cut;	  /* calls that failed, to nodes whose session ended */
 	uint64_t expired; /* calls that reached their --deadline */
-	uint64_t busy;	  /* times that a call was refused for want of room and sent again */
+	uint64_t busy;	  /* times that a call was refused for lack of room and sent again */
 	uint64_t lost;	  /* one-way requests that the peer has not handled */
 	uint64_t wrong;	  /* wrong responses, and wrong requests to this lcore */
 	uint64_t served;  /* requests handled */

@@ -190,7 +190,7 @@ build(struct rb_worker *w, struct batch *bt)
 }
 
 /*
- * Collect the calls of a batch that were refused for want of room, to be posted again. Set *us to
+ * Collect the calls of a batch that were refused for lack of room, to be posted again. Set *us to
  * the pause before that. @return their number
  */
 static uint16_t

@@ -41,7 +41,7 @@ ofi_efa_hint(int prov_errno)
 		return "the other side's device has forgotten this one: was its process started "
 		       "again?";
 	default:
-		return "the device failed it: fi_info -p efa, dmesg?";
+		return "the device refused: see fi_info -p efa, dmesg";
 	}
 }
 

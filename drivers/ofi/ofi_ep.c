@@ -228,7 +228,7 @@ ofi_ep_option(struct leat_ep *ep, enum leat_ep_option option, uint32_t *value)
 	uint32_t max;
 
 	if (option != LEAT_EP_OPTION_INLINE_MAX || !inject_max(e, &max))
-		return leat_err(EOPNOTSUPP, "%s: provider %s has no such choice", leat_ep_name(ep),
+		return leat_err(EOPNOTSUPP, "%s: provider %s lacks this option", leat_ep_name(ep),
 				e->info->fabric_attr->prov_name);
 	*value = RTE_MIN(*value, max);
 	e->inject_end = *value + 1;

@@ -203,7 +203,7 @@ ofi_proof_state(struct ofi_ep *e, uint16_t peer, struct ofi_proof *p, const uint
 		p->key = e->proof_key;
 		if (p->place % e->proof_stride != 0 ||
 		    p->place >= (uint64_t)STATEMENTS * e->proof_stride)
-			return leat_err(EPROTO, "%s: endpoint %s: a wrong place of the proof",
+			return leat_err(EPROTO, "%s: endpoint %s: the proof is in a wrong place",
 					e->dev->name, leat_ep_name(e->ep));
 	}
 	if (!p->stated) {

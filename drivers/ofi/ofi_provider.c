@@ -512,7 +512,7 @@ cma_check(const char *dev)
 	if (prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0) != 0)
 		return leat_err(ENODEV,
 				"%s: provider shm: prctl(PR_SET_PTRACER): %s; "
-				"sysctl kernel.yama.ptrace_scope=0 would do",
+				"set sysctl kernel.yama.ptrace_scope=0",
 				dev, strerror(errno));
 	LEAT_LOG(NOTICE, driver,
 		 "%s: processes of this user may now read and write this process "

@@ -19,7 +19,7 @@ static const struct leat_driver_arg shm_args[] = {
 	  "that don't fit into a slot" },
 	{ "share", "0|1", "0",
 	  "1: peers that ask for it too, processes of this user, reach all of EAL's memory: large "
-	  "messages are copied once, and one-sided ops need nothing of the target's loop" },
+	  "messages are copied once, and one-sided ops do not wait for the target's loop" },
 	{ "users", "0|1", "0", "1: processes of other users may connect" },
 	{ NULL },
 };

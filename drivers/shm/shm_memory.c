@@ -65,7 +65,7 @@ shm_memory_map(struct shm_memory *m, const char *what, int fd, size_t len, bool 
 
 	/* With huge pages a first touch by this side might find none left, and raise SIGBUS. */
 	if (fstatfs(fd, &fs) != 0 || fs.f_type != TMPFS_MAGIC)
-		return leat_err(EPROTO, "its %s is no memfd of pages of the usual size", what);
+		return leat_err(EPROTO, "its %s is not a memfd with pages of the usual size", what);
 	/* Without this seal the peer could truncate the memory while this side reads it: SIGBUS. */
 	if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
 		return leat_err(EPROTO, "its %s is no memory that is sealed against shrinking",

@@ -23,19 +23,19 @@ page_size(const struct shm_piece *p, int fd)
 
 	if (fstatfs(fd, &fs) != 0 || fstat(fd, &st) != 0 ||
 	    (fs.f_type != TMPFS_MAGIC && fs.f_type != HUGETLBFS_MAGIC)) {
-		leat_err(EPROTO, "the memory that it shares is no memfd, nor of huge pages");
+		leat_err(EPROTO, "the memory that it shares is neither a memfd nor huge pages");
 		return 0;
 	}
 	size = (uint64_t)fs.f_bsize;
 	if (p->len == 0 || p->len > REACH_MAX || p->offset > REACH_MAX ||
 	    p->addr > UINT64_MAX - p->len || (p->addr | p->len | p->offset) % size != 0 ||
 	    p->offset + p->len > (uint64_t)st.st_size) {
-		leat_err(EPROTO, "it shares memory that its file has not got");
+		leat_err(EPROTO, "it shares memory beyond the end of its file");
 		return 0;
 	}
 	/* If a huge page is not allocated yet, this side's touch might find none left: SIGBUS. */
 	if (fs.f_type == HUGETLBFS_MAGIC && (uint64_t)st.st_blocks * 512 < p->len) {
-		leat_err(EPROTO, "it shares huge pages that are not there");
+		leat_err(EPROTO, "it shares huge pages that do not exist");
 		return 0;
 	}
 	return size;

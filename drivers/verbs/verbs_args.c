@@ -14,7 +14,7 @@ const struct leat_driver_arg vb_driver_args[] = {
 	{ "port", "1..255", "the first active one", "port of the device" },
 	{ "gid", "0..255", "the first of RoCE v2 and IPv4, else IPv6",
 	  "index in the port's table of GIDs (show_gids, rdma link): the local address" },
-	{ "mtu", "256|512|1024|2048|4096", "what the path has", "largest packet, bytes" },
+	{ "mtu", "256|512|1024|2048|4096", "MTU of the path", "largest packet, bytes" },
 	{ "qp", "rc|ud", "rc",
 	  "kind of queue pairs: reliable connections, or unreliable datagrams" },
 	{ "qkey", "1..0x7fffffff", "each endpoint has its own",

@@ -601,7 +601,7 @@ leat_channel_settle(struct leat_channel *ch, bool reservation, const void *good,
 		    const void *outcome, ...)
 {
 	if (ch == NULL)
-		return chan_err(EINVAL, "channel: settle: nothing is held, it was ended before");
+		return chan_err(EINVAL, "channel: settle: no frames or reservation are held");
 	if (reservation)
 		return outcome == good ? leat_channel_commit(ch) : leat_channel_abort(ch);
 	return outcome == good ? leat_channel_consume(ch) : leat_channel_give_back(ch);

@@ -77,7 +77,7 @@ look(struct leat_stream *s, uint64_t now, uint64_t *due)
 	if (s->draining)
 		*due = RTE_MIN(*due, s->close_at);
 	if (silence != 0 && passed(s->last_heard, silence, now, due)) {
-		stream_fail(s, -ETIMEDOUT, "it was silent for %u ms", silence);
+		stream_fail(s, -ETIMEDOUT, "its peer was silent for %u ms", silence);
 		return false;
 	}
 	if (idle != 0 && passed(s->last_data, idle, now, due)) {
@@ -85,7 +85,7 @@ look(struct leat_stream *s, uint64_t now, uint64_t *due)
 		return false;
 	}
 	if (s->tx_flight + s->ctrl_flight > 0 && passed(s->last_progress, STALL_MS, now, due)) {
-		stream_fail(s, -ETIMEDOUT, "its device took nothing for %u ms", STALL_MS);
+		stream_fail(s, -ETIMEDOUT, "its device completed no op for %u ms", STALL_MS);
 		return false;
 	}
 	return true;

@@ -366,7 +366,7 @@ tags_option(struct leat_ep *ep, enum leat_ep_option option, uint32_t *value)
 	const struct tags_ep *e = tags_of(ep);
 
 	if (e->driver->option == NULL)
-		return leat_err(EOPNOTSUPP, "%s: %s has no such choice", leat_ep_name(ep),
+		return leat_err(EOPNOTSUPP, "%s: driver %s lacks this option", leat_ep_name(ep),
 				e->driver->name);
 	return e->driver->option(e->inner, option, value);
 }

@@ -81,7 +81,7 @@ leat_task_backtrace(struct leat_task *task, leat_task_line_fn fn, void *arg)
 	if (task != task_self()) {
 		if (task->sp == NULL ||
 		    (task->state != LEAT_TASK_WAITING && task->state != LEAT_TASK_READY))
-			return leat_err(ESRCH, "backtrace of %s: it is %s, in no function",
+			return leat_err(ESRCH, "backtrace of %s: it is %s, and runs no function",
 					leat_task_name(task), leat_task_state_name(task->state));
 		if ((char *)task->sp - task_stack_bottom(s, task->index) < ROOM)
 			return leat_err(ENOSPC, "backtrace of %s: less than %d B of stack left",

@@ -98,7 +98,7 @@ stop_name(struct leat_tasks *ts, char *what, size_t len)
 	uint64_t late = ts->next_id - ts->stop_id;
 	int n;
 
-	n = snprintf(what, len, "%u tasks that have not ended, one is %s", task_nb_left(ts),
+	n = snprintf(what, len, "%u tasks that have not ended, e.g. %s", task_nb_left(ts),
 		     first != NULL ? leat_task_name(first) : "?");
 	if (late > 0 && n > 0 && (size_t)n < len)
 		snprintf(what + n, len - (size_t)n, "; %" PRIu64 " spawned since the stop began",

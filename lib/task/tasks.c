@@ -187,7 +187,7 @@ leat_tasks_destroy(struct leat_tasks *ts)
 	left = task_nb_left(ts) > 0 ? task_first_left(ts) : NULL;
 	if (left != NULL)
 		return leat_err(EBUSY,
-				"%s: destroy tasks: %u have not ended, one is %s (%" PRIu64 "), %s",
+				"%s: destroy tasks: %u have not ended, e.g. %s (%" PRIu64 "), %s",
 				leat_reactor_name(ts->reactor), task_nb_left(ts),
 				leat_task_name(left), left->id, leat_task_state_name(left->state));
 	ret = leat_poller_remove(ts->poller);

@@ -158,7 +158,7 @@ ring_ep_option(struct leat_ep *ep, enum leat_ep_option option, uint32_t *value)
 	struct ring_ep *rep = ep->drv;
 
 	if (option != LEAT_EP_OPTION_INLINE_MAX || rep->datagram)
-		return leat_err(EOPNOTSUPP, "%s: %s endpoints of this device have no such choice",
+		return leat_err(EOPNOTSUPP, "%s: %s endpoints of this device lack this option",
 				leat_ep_name(ep), rep->datagram ? "datagram" : "reliable");
 	rep->inline_max = RTE_MIN(*value, rdev->inline_max);
 	*value = rep->inline_max;

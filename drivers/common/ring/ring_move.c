@@ -276,7 +276,7 @@ take_all(struct leat_ep *ep, struct ring_link *link, uint32_t max)
 	if (n > 0)
 		notify_peer(link);
 	if (!ok)
-		ring_violation(rep, link, "it put a chunk that belongs to nothing");
+		ring_violation(rep, link, "it sent a chunk that belongs to no message");
 	return ok;
 }
 
@@ -316,7 +316,7 @@ ring_move_recv(struct leat_ep *ep, struct ring_link *link, uint64_t nr, uint64_t
 
 	/* First drop chunks left of an earlier message with the same number modulo slots. */
 	if (!take_all(ep, link, UINT32_MAX) || in->kind != RING_MOVE_NONE) {
-		ring_violation(ep->drv, link, "it used the number of a message that is on its way");
+		ring_violation(ep->drv, link, "it used the number of a message that is under way");
 		leat_op_finish(ep, op, -ECONNRESET, 0);
 		return;
 	}
@@ -357,7 +357,7 @@ ring_move_read(struct leat_ep *ep, struct ring_link *link, uint64_t nr, uint64_t
 	struct ring_move *a = &link->moves.in[nr & link->moves.in_mask];
 
 	if (!take_all(ep, link, UINT32_MAX) || a->kind != RING_MOVE_NONE) {
-		ring_violation(ep->drv, link, "it used the number of a message that is on its way");
+		ring_violation(ep->drv, link, "it used the number of a message that is under way");
 		return;
 	}
 	*a = (struct ring_move){

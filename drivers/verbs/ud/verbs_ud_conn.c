@@ -178,7 +178,7 @@ vb_ud_answered(struct vb_conn *c, const struct vb_cm_event *ev)
 			vb_cm_give_up(
 				c, -EPROTO,
 				"the other side is not a leat datagram endpoint; to connect to "
-				"others, set qkey=0x01234567, the Q_Key of rdma_cm");
+				"other programs, set qkey=0x01234567, the Q_Key of rdma_cm");
 			return;
 		}
 		h.qkey = p->qkey;

@@ -133,7 +133,7 @@ foreign "$offences offences, each ends its own stream" -x all -- --streams 2 --a
 	--send 100000 --beside --failing "$offences"
 foreign "a server that is silent" -a 0 -p 0 -t 60000 -- --send 5000 --silence 1500 --failing 1
 mv check.log said.log
-check "the client says so" grep -q 'it was silent for 1500 ms' said.log
+check "the client says so" grep -q 'its peer was silent for 1500 ms' said.log
 foreign "one that sends keepalives is not" -a 400 -p 0 -t 3000 -- --send 5000 --silence 1500
 
 check "a foreign server" serves 7819 foreign.log "$SERVER" 10.97.0.2 7819

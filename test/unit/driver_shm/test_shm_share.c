@@ -229,7 +229,7 @@ test_sizes(void **state)
 	for (i = 0; i < RTE_DIM(wrong); i++) {
 		tab()->pieces[1] =
 			(struct shm_piece){ wrong[i].addr, wrong[i].len, wrong[i].offset };
-		assert_refused("memory that its file has not got");
+		assert_refused("memory beyond the end of its file");
 	}
 }
 
@@ -245,7 +245,7 @@ test_no_memory(void **state)
 	fds[1] = ends[0];
 	assert_refused("no memfd");
 	assert_int_equal(dup2(open("/dev/null", O_RDWR | O_CLOEXEC), fds[1]), fds[1]);
-	assert_refused("memory that its file has not got");
+	assert_refused("memory beyond the end of its file");
 	assert_int_equal(dup2(open("/proc/self/exe", O_RDONLY | O_CLOEXEC), fds[1]), fds[1]);
 	assert_refused("no memfd");
 	assert_int_equal(close(ends[1]), 0);

@@ -224,10 +224,10 @@ test_done_are_not_left(void **state)
 		task[i] = task_test_spawn(&t, "session", sleep_forever, NULL);
 	(void)task_test_spawn(&t, "stubborn", stubborn, &(int){ 0 });
 	test_turns(t.r, 1);
-	stop_at_deadline(&t, DEADLINE_US, "1 tasks that have not ended, one is stubborn");
+	stop_at_deadline(&t, DEADLINE_US, "1 tasks that have not ended, e.g. stubborn");
 	assert_int_equal(leat_task_state(task[7]), LEAT_TASK_DONE);
 	assert_int_equal(leat_tasks_destroy(t.ts), -EBUSY);
-	assert_non_null(strstr(leat_err_msg(), "1 have not ended, one is stubborn (21), WAITING"));
+	assert_non_null(strstr(leat_err_msg(), "1 have not ended, e.g. stubborn (21), WAITING"));
 	test_clock += 3 * DEADLINE_US * (uint64_t)US;
 	leat_reactor_stop(t.r, LEAT_REACTOR_STOP_NO_DEADLINE);
 	assert_int_equal(leat_reactor_run(t.r), 0);

@@ -492,7 +492,7 @@ test_stop_names(void **state)
 	assert_int_equal(test_turns_until_stopped(t.r), -ETIMEDOUT);
 	assert_non_null(strstr(leat_err_msg(), "poller tasks: 3 tasks that have not ended"));
 	assert_int_equal(leat_tasks_destroy(t.ts), -EBUSY);
-	assert_non_null(strstr(leat_err_msg(), "3 have not ended, one is family (1), WAITING"));
+	assert_non_null(strstr(leat_err_msg(), "3 have not ended, e.g. family (1), WAITING"));
 	log_end();
 	assert_non_null(strstr(logged, "leat/task: r: family (1) WAITING in join child (3) since"));
 	assert_non_null(strstr(logged, "leat/task: r:   child (3) WAITING in sleep"));

@@ -328,7 +328,7 @@ check_endless(leat_task_fn fn, const char *name)
 	assert_int_equal(leat_task_detach(task_test_spawn(&t, name, fn, NULL)), 0);
 	test_turns(t.r, 2);
 	begun = test_clock;
-	snprintf(why, sizeof(why), "tasks that have not ended, one is %s; ", name);
+	snprintf(why, sizeof(why), "tasks that have not ended, e.g. %s; ", name);
 	stop_at_deadline(&t, ENDLESS_US, why);
 	assert_non_null(strstr(leat_err_msg(), " spawned since the stop began"));
 	/* At the deadline, not later. */
@@ -378,7 +378,7 @@ test_not_cancelled_after_a_stop(void **state)
 	task_test_begin(&t, NULL);
 	assert_int_equal(leat_task_detach(task_test_spawn(&t, "stubborn", stubborn, &slept)), 0);
 	test_turns(t.r, 2);
-	stop_at_deadline(&t, DEADLINE_US, "1 tasks that have not ended, one is stubborn");
+	stop_at_deadline(&t, DEADLINE_US, "1 tasks that have not ended, e.g. stubborn");
 	assert_null(strstr(leat_err_msg(), "meanwhile"));
 	assert_int_equal(leat_task_detach(task_test_spawn(&t, "s", spawn_and_sleep, &fresh)), 0);
 	test_clock += 2 * DEADLINE_US * (uint64_t)US;
