@@ -288,7 +288,10 @@ dump(struct ct_agent *a, struct ct_rep *rep)
 	}
 }
 
-/* A fault that closing finds fails the test, though the endpoint no longer exists then. */
+/*
+ * Close all endpoints. A fault that is found only on closing goes into the answer, and so still
+ * fails the test.
+ */
 static void
 reset(struct ct_agent *a, struct ct_rep *rep)
 {

@@ -12,10 +12,10 @@
 
 struct ct_agent {
 	struct leat_dev *dev;
-	uint64_t role;	 /* of its endpoints' names and seeds: differs between agents */
+	uint64_t role;	 /* part of its endpoints' names and seeds; differs between agents */
 	uint32_t opened; /* endpoints opened in this test */
 	uint64_t default_timeout_us;
-	uint32_t ops; /* of endpoints whose configuration names no ops */
+	uint32_t ops; /* op types of an endpoint whose configuration names none */
 	bool quit;
 	struct ct_req req; /* the request whose answer is due, if waiting */
 	bool waiting;

@@ -81,7 +81,7 @@ extern const struct ct_test ct_tests_ops[], ct_tests_onesided[], ct_tests_conser
 /* Options of the program, and the device under test. */
 struct ct_globals {
 	struct leat_dev *dev;
-	struct leat_dev_info info; /* of endpoints with all tested ops; ops: the tested ops */
+	struct leat_dev_info info; /* limits of an endpoint with all tested ops */
 	enum ct_mode mode;
 	enum leat_ep_type type; /* of all endpoints */
 	uint64_t seed;		/* of the current run */
@@ -91,12 +91,12 @@ struct ct_globals {
 	uint32_t scale;	       /* percent of the usual amount of work */
 	const char *known[16]; /* GLOB=REASON of tests that the device is known to fail */
 	uint32_t nb_known;
-	bool plain;		/* without the ops that the library does in software */
+	bool plain;		/* test no ops that the library emulates in software */
 	uint32_t slow;		/* factor on every time limit */
 	const char *listen;	/* address with port 0 */
 	const char *far_listen; /* the same for far processes that use a second device, or NULL */
 	const char *cable;	/* command that pulls the cable between the sides, or NULL */
-	bool impatient;		/* the device gives up a peer that posts no receives */
+	bool impatient;		/* the device ends a connection to a peer without receives */
 	bool eal_memory;	/* buffers and most regions lie in EAL memory */
 	int argc;		/* of the program, passed to its children */
 	char **argv;
@@ -171,16 +171,15 @@ void ct_hosts_fini(void);
  */
 const char *ct_hosts_reset(bool failed);
 void ct_hosts_dump(void);
-/* This thread was thrown out of a call of leat: abandon its endpoints without closing them. */
+/* After a jump out of a call of leat: abandon this thread's endpoints without closing them. */
 void ct_hosts_abandon(void);
 struct ct_side ct_near(unsigned int i);
 struct ct_side ct_far(unsigned int i);
 /* Drive the near endpoints, and in CT_SELF_MODE the far ones, once. */
 void ct_pump(void);
 /*
- * Drive them for us microseconds, so that an event which must not happen has its chance. Wait for
- * an event which must happen with CT_UNTIL: on a loaded machine the time may have passed after one
- * turn.
+ * Drive the same endpoints for us microseconds, to see that an event does not happen. To wait for
+ * an event that must happen use CT_UNTIL: on a loaded machine one turn can take all of this time.
  */
 void ct_pump_us(uint64_t us);
 #define CT_UNTIL(cond, ...)                                                                        \
@@ -225,7 +224,7 @@ void ct_event(struct ct_side *s, enum leat_event_type type, uint16_t peer, struc
 void ct_counts(struct ct_side *s, uint64_t *counts);
 int ct_peer_state(struct ct_side *s, uint16_t peer);
 int ct_disconnect(struct ct_side *s, uint16_t peer);
-/* Wait until a peer id whose end was reported is free. */
+/* Wait until a peer id is free, after its DISCONNECTED or CONNECT_FAILED event. */
 void ct_wait_free(struct ct_side *s, uint16_t peer);
 /* Start a stream. Sizes above the device's largest message are reduced to that size. */
 int ct_stream(struct ct_side *s, const struct ct_spec *spec);
@@ -291,7 +290,7 @@ void ct_only(const struct ct_result *res, const int *allowed, const char *what);
 
 struct ct_pair {
 	struct ct_side a, b;	  /* near, far 0 */
-	uint16_t pa, pb;	  /* b as a peer of a, a as a peer of b */
+	uint16_t pa, pb;	  /* a's id for b, b's id for a */
 	char addr[LEAT_ADDR_MAX]; /* of b */
 };
 
@@ -302,8 +301,8 @@ void ct_pair_close(struct ct_pair *p);
 /* A near endpoint between two others, which connected to it. */
 struct ct_trio {
 	struct ct_side a, b, c;	  /* near, far 0, far 1: another process in CT_FORK_MODE */
-	uint16_t pb, pc;	  /* b and c as peers of a */
-	uint16_t ab, ac;	  /* a as a peer of b, of c */
+	uint16_t pb, pc;	  /* a's ids for b and c */
+	uint16_t ab, ac;	  /* the ids of a at b and at c */
 	char addr[LEAT_ADDR_MAX]; /* of a */
 };
 
@@ -332,8 +331,7 @@ int ct_pair_big_sends(struct ct_pair *p, uint32_t count, uint64_t timeout_us);
 uint32_t ct_access(void);
 
 /*
- * @return how many sizes were stored: those that every op type is tried with, up to the device's
- * limit
+ * Store the sizes with which every op type is tried, up to the device's limit. @return how many
  */
 unsigned int ct_sizes(uint64_t *sizes, unsigned int max);
 

@@ -4,10 +4,10 @@
 #define CT_DATAGRAM_H
 
 /*
- * Helpers for the tests of datagram endpoints. The promises are the same, but datagrams may be
- * lost, doubled or overtaken: the tests require every op of the sender to come back, and every
- * datagram that arrives to be whole. The first word of each datagram tells which one it is
- * (CT_SELF).
+ * Helpers for the tests of datagram endpoints. These make the same promises as reliable ones,
+ * except that datagrams can be lost, doubled or overtaken: the tests require every op of the sender
+ * to come back, and every datagram that arrives to be whole. The first word of each datagram
+ * identifies it (CT_SELF).
  */
 
 #include "ct.h"
@@ -35,7 +35,10 @@ send_of(uint16_t peer, uint32_t count, uint64_t seed)
 				 .seed = seed };
 }
 
-/* Let datagrams that were doubled or late, and met no receive, be dropped: the far side polls. */
+/*
+ * Let the far side poll for a while, with no receive posted, so that it drops doubled and late
+ * datagrams.
+ */
 static inline void
 drop_late_datagrams(struct ct_side *to)
 {

@@ -54,10 +54,9 @@ agent_new(uint64_t role)
 }
 
 /*
- * A thread that had no work for this time looks for work only every millisecond. In CT_SELF_MODE
- * one thread has both sides, and neither waits for a CPU. The steps in which a provider moves one
- * large message are not seen as work here: that thread looks for longer before it rests, and does
- * not yield.
+ * Time without work, us, after which a thread begins to sleep between turns. In CT_SELF_MODE one
+ * thread drives both sides, so yielding would help neither. The steps in which a provider moves a
+ * large message do not count as work here, so this thread spins for longer before it sleeps.
  */
 #define SPIN_US 300
 #define SPIN_SELF_US 20000
@@ -68,9 +67,9 @@ struct idle {
 };
 
 /*
- * Rest after a turn without work. On a machine with fewer CPUs than sides, threads that wait would
- * otherwise keep the CPUs from those that work, the kernel's threads among them. fd: readable when
- * a request came, or -1.
+ * Rest after a turn without work. On a machine with fewer CPUs than sides, waiting threads would
+ * otherwise keep the CPUs from working ones, among them the kernel's. fd: readable when a request
+ * has come; -1: none.
  */
 static void
 rest(int fd, bool worked, struct idle *idle)
@@ -387,7 +386,9 @@ exchange(struct ct_host *h, struct ct_req *req, struct ct_rep *rep)
 	return false;
 }
 
-/* Has the process closed its socket? Only its end does that, so that it can be waited for then. */
+/*
+ * Has the process closed its socket? It does so only by ending: a wait for its end is then short.
+ */
 static bool
 hung_up(const struct ct_host *h)
 {

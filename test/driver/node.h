@@ -24,7 +24,7 @@
 
 #define CT_GUARD 64
 #define CT_CLASSES 32
-/* Ops may be larger, to see that they are refused; such ops have no buffer. */
+/* The largest buffer. A test of refused sizes posts larger ops, whose buffer is then too small. */
 #define CT_BUF_MAX (UINT64_C(1) << 30)
 #define CT_EVENT_LOG 4096
 #define CT_EVENT_TURNS 16 /* the endpoint's events are read in one of so many turns */
@@ -117,7 +117,7 @@ struct ct_node {
 
 	struct ct_logged *log; /* ring of CT_EVENT_LOG */
 	uint32_t nb_log;
-	/* by type: no event before this one still waits to be taken */
+	/* by type: position in the log before which no event of this type waits to be taken */
 	uint32_t log_from[LEAT_EV_SHUTDOWN + 1];
 	uint64_t ev_count[LEAT_EV_SHUTDOWN + 1];
 	uint8_t *peer_seen; /* by peer id: 0, or 1 + type of its last event */

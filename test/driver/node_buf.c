@@ -22,7 +22,7 @@
 #define CHUNK (UINT64_C(2) << 20)
 #define OWN_CHUNK_CLASS 18 /* a buffer of 256 KiB or more is a chunk of its own */
 #define GUARD_SEED UINT64_C(0x67756172640a)
-/* Only so many bytes at the beginning and at the end of a large buffer are poisoned. */
+/* In a large buffer only this many bytes at each end are poisoned. */
 #define POISON_MAX 4096
 
 #define REGION_GUARD 4096
@@ -174,7 +174,7 @@ ct_buf_guards_ok(const struct ct_buf *b, uint64_t size)
 void
 ct_buf_put(struct ct_node *n, struct ct_buf *b, uint64_t size)
 {
-	/* LIFO would hide late writes: let each buffer rest as long as possible. */
+	/* Append (FIFO): each buffer rests as long as possible, so that late writes to it show. */
 	struct ct_buf **tail = &n->bufs[b->cls];
 	unsigned int i;
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Ops from poll and events of an endpoint. Each is checked against what may come. */
+/*
+ * Check each op that poll returns, and each event, against those that are allowed at that moment.
+ */
 
 #include <inttypes.h>
 #include <string.h>

@@ -76,13 +76,13 @@ struct ct_conf {
 /* What a stream checks of the ops that come back with status 0. */
 #define CT_DATA                                                                                    \
 	0x01 /* received: message i has seed + i and its length; read: the region's pattern */
-#define CT_SELF 0x02	/* received: the first word tells the seed (>= 8 bytes); any order */
+#define CT_SELF 0x02	/* received, in any order: the first word encodes the seed (size >= 8) */
 #define CT_IMM 0x04	/* imm is imm + i */
 #define CT_TAG 0x08	/* tag is tag + i * tag_step */
 #define CT_SRC 0x10	/* src is the spec's */
 #define CT_OLD 0x20	/* atomics: old value is compare + i * operand (no other user) */
 #define CT_CASLOOP 0x40 /* CMP_SWAP until it succeeded count times, each adding 1 */
-#define CT_NOLEN 0x80	/* CT_DATA: the length may be any (write_imm) */
+#define CT_NOLEN 0x80	/* with CT_DATA: accept any length (WRITE_IMM) */
 
 /* Queue of a stream; CT_Q_OWN + i: the i-th queue of the endpoint's own. */
 #define CT_Q_DEFAULT 0

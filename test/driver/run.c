@@ -85,8 +85,8 @@ stuck(int sig)
 }
 
 /*
- * The driver or a library below it crashed. ThreadSanitizer and AddressSanitizer print more than
- * this.
+ * The driver or a library below it crashed. Under ThreadSanitizer and AddressSanitizer this handler
+ * is not installed: theirs print more.
  */
 static void
 crashed(int sig)
@@ -94,7 +94,7 @@ crashed(int sig)
 	static const char text[] = "Bail out! crashed in test ";
 	const char *name = run.name != NULL ? run.name : "(none)";
 
-	/* If that can't be written, nothing is left to do. */
+	/* Nothing can be done about a failed write. */
 	if (write(STDOUT_FILENO, text, sizeof(text) - 1) < 0 ||
 	    write(STDOUT_FILENO, name, strlen(name)) < 0 || write(STDOUT_FILENO, "\n", 1) < 0)
 		_exit(2);

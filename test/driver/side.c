@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Requests to sides, as functions. */
+/* Functions that send a request to a side and return its answer. */
 
 #include "ct.h"
 

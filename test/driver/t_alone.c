@@ -2,7 +2,7 @@
 
 /*
  * An endpoint to which nothing ever connects: the smallest part of the promises, which a driver
- * without a network must keep as well (drivers/skeleton). Each stream checks by itself that ops
+ * without a network must keep as well (drivers/skeleton). The node of each side checks that ops
  * come back once and in order.
  */
 
@@ -58,8 +58,7 @@ deadline(void)
 }
 
 /*
- * Poll until n ops are back. The harness, which would also poll, must not: it does not know these
- * ops.
+ * Poll until n ops are back. Meanwhile the harness must not poll: it does not know these ops.
  */
 static void
 poll_all(struct ct_node *node, struct leat_op **done, unsigned int n)
@@ -113,7 +112,7 @@ full(void)
 	ct_finish(&a);
 }
 
-/* The completion of an op tells what is wrong with the op. */
+/* A wrong op comes back with a status that names the mistake. */
 static void
 wrong_ops(void)
 {

@@ -33,7 +33,7 @@ receives_until_full(void)
 	ct_pump_us(1000);
 	ct_result(&p.a, rx, &res);
 	CT_EQ(res.posted, conf.rx_depth, "receives accepted");
-	/* The node saw EAGAIN, or it would have reported a fault. Room comes back with ops. */
+	/* The node checks that refused posts set EAGAIN. Ops that come back make room again. */
 	CT_EQ(ct_cancel(&p.a, rx, 0, 30, NULL), 30, "cancels");
 	ct_wait_posted(&p.a, rx, conf.rx_depth + 30);
 	ct_pump_us(1000);
@@ -48,7 +48,7 @@ receives_until_full(void)
 static void
 sends_until_full(void)
 {
-	/* At most 192 MiB. */
+	/* All sends together: at most 192 MiB. */
 	const uint32_t depth = RTE_MIN(RTE_MAX(ct_scaled(64), 8u), ct.info.tx_depth_max),
 		       n = 3 * depth;
 	struct ct_conf conf = { .tx_depth = depth };
@@ -95,8 +95,8 @@ wait_stalled(struct ct_side *s, int tx, struct ct_result *res)
 }
 
 /*
- * The same with messages that are copied when posted. The system's socket buffers may take some
- * MiB.
+ * As sends_until_full(), but with messages that are copied when posted. The system's socket buffers
+ * can take some MiB of them.
  */
 static void
 small_sends_until_full(void)
@@ -126,12 +126,12 @@ small_sends_until_full(void)
 	s.peer = LEAT_PEER_ANY;
 	rx = ct_stream(&p.b, &s);
 	ct_wait_ok(&p.b, rx, s.count);
-	/* Sends behind these find no receive. */
+	/* The sends after these never get a receive: closing must work all the same. */
 	ct_finish(&p.b);
 	ct_finish(&p.a);
 }
 
-/* A burst longer than the room is accepted in part; the rest is as it was. */
+/* Of a burst that exceeds the room, post accepts a part and leaves the other ops unchanged. */
 static void
 burst_longer_than_room(void)
 {
@@ -209,7 +209,7 @@ zero_size_bursts(void)
 	for (i = 0; i < 20000; i++) {
 		CT_EQ(leat_ep_poll(node->ep, NULL, 0), 0, "poll for nothing");
 		CT_EQ(leat_ep_post(node->ep, none, 0), 0, "post of nothing");
-		if (i % 16 == 0) /* post may sleep while nothing moves */
+		if (i % 16 == 0) /* post may sleep if nothing arrives: drive the other side */
 			ct_pump();
 	}
 	ct_freeze(&p.a, false);

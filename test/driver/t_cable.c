@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The cable between the two sides is pulled and plugged in, and loses packets. For devices whose
- * other side answers by itself: hardware, or a kernel. The command given with --cable acts on the
- * cable:
+ * The cable between the two sides is pulled and plugged in, and loses packets. For devices that
+ * answer a peer without being polled: hardware, or a kernel. The command given with --cable acts on
+ * the cable:
  *
  *     CMD down     nothing comes through any more when it returns
  *     CMD up       the cable works again
  *     CMD lossy    one packet of 100 is lost, in both directions
  *
- * The near side sends: what b's device reports when its own end is down is not tested here.
+ * The near side, a, sends. What b's device reports when its own end of the cable is down is not
+ * tested.
  */
 
 #include "ct.h"
@@ -216,7 +217,7 @@ ended_by(const struct ct_spec *spec, int status, const char *wc, bool kill)
 	} else {
 		names(&ev, wc);
 		CT_EQ(ct_status_count(&res, status), 1, "ops that it answered so");
-		/* Ops that were posted after the end found no connection. */
+		/* Ops posted after the connection ended have -ENOTCONN. */
 		CT_EQ(ct_status_count(&res, -ECONNRESET) + ct_status_count(&res, -ENOTCONN), n - 1,
 		      "ops behind it");
 	}
@@ -241,7 +242,7 @@ wrong_key(void)
 		 false);
 }
 
-/* For devices that give up a peer which posts no receives. */
+/* A send to a peer that posts no receives ends the connection, on devices with finite patience. */
 static void
 no_receives(void)
 {

@@ -224,7 +224,7 @@ deadline_in_the_past(void)
 	ct_pair_close(&p);
 }
 
-/* A deadline that is kept changes nothing. */
+/* An op that completes before its deadline has the same result as without one. */
 static void
 deadline_met(void)
 {

@@ -42,8 +42,8 @@ send_flows(struct ct_side *from, uint16_t peer, unsigned int client, bool answer
 }
 
 /*
- * Post the receives of the last flow first, so that matching a message to the oldest receive, or a
- * receive to the oldest message, is wrong.
+ * Post the receives of the last flow first: a device that matches a message to the oldest receive,
+ * or a receive to the oldest message, whatever the tags, then fails.
  */
 static void
 recv_flows(struct ct_side *to, uint16_t peer, unsigned int client, bool answer, int *rx)

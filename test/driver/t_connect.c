@@ -49,7 +49,7 @@ states(void)
 	ct_finish(&b);
 }
 
-/* Some devices don't tell where the private data end, and put zeros behind them. */
+/* Check private data. Some devices don't report their length, and append zeros. */
 static void
 priv_is(const struct leat_event *ev, const uint8_t *want, uint16_t len, const char *what)
 {
@@ -211,8 +211,7 @@ no_answer(void)
 	ct_listen(&b, addr);
 	ct_policy(&b, CT_HOLD, NULL, 0);
 	/*
-	 * Try again if the machine stood still, so that the connect was given up before b had
-	 * looked.
+	 * If the machine stood still, the connect timed out before b read its events: try again.
 	 */
 	do {
 		CT_CHECK(tries++ < 5, "the other side was never asked");

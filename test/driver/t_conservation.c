@@ -3,7 +3,7 @@
 /*
  * Promise 1: every op that post accepted comes back exactly once, whatever happens; an op that post
  * did not accept is still the caller's. The node checks this op by op in every test; these tests
- * make the occasions.
+ * create the situations in which a driver might break it.
  */
 
 #include "ct.h"
@@ -150,7 +150,7 @@ cancel_half(void)
 	s = spec_of(LEAT_OP_RECV, LEAT_PEER_ANY, n, 2000, 0, 0);
 	s.queue = CT_Q_NONE;
 	rx = ct_stream(&p.b, &s);
-	/* Wait until all are posted: the cancel names ops in flight. */
+	/* Wait until all are posted: only ops in flight can be cancelled. */
 	ct_wait_posted(&p.b, rx, n);
 	for (i = 0; i < n; i += 2)
 		(void)ct_cancel(&p.b, rx, i, i + 1, NULL);
@@ -201,7 +201,7 @@ disconnect_here(uint32_t queue)
 	for (i = 1; i < n; i++) {
 		/* Directed receives are held back by the older ones for any peer. */
 		ct_wait(&p.a, st[i], i == 1 && ct.info.directed_recv ? 0 : 8, &res);
-		/* Ops that were posted later find no connection. */
+		/* Ops posted after the end have -ENOTCONN. */
 		CT_ONLY(&res, "ops of the peer", -ECONNABORTED, -ENOTCONN);
 	}
 	ct_freeze(&p.b, false);
@@ -259,8 +259,8 @@ disconnected_there(void)
 }
 
 /*
- * The connection ends in order, closed by this side or the other: ops that come back with it are
- * flushed, and no error. The other side moves, so a send may also have completed.
+ * The connection ends in order, closed by this side or the other: its ops come back counted as
+ * flushed, not as errors. The other side is driven meanwhile, so a send may also have completed.
  */
 static void
 clean_end(bool here)
@@ -303,7 +303,10 @@ clean_end_is_no_error(void)
 	clean_end(false);
 }
 
-/* Make the device go on: ask for no events, which lets it do its other work, and poll. */
+/*
+ * Let the device progress: read events with room for none, which lets it do its other work, and
+ * poll.
+ */
 static uint16_t
 resume(struct ct_node *node, struct leat_op *got[4])
 {

@@ -6,7 +6,10 @@
 
 #include "datagram.h"
 
-/* Every size that fits, with an immediate, and with its source where the device tells it. */
+/*
+ * Send every size that fits, with an immediate. The receive reports it, and the source if the
+ * device can.
+ */
 static void
 every_size(void)
 {
@@ -228,7 +231,10 @@ cancel_every_other(void)
 	ct_pair_close(&p);
 }
 
-/* A send waits for no receiver: its deadline ends no connection, even if it is past at the post. */
+/*
+ * A datagram send never waits for a receiver: even a deadline already past when posted ends no
+ * connection.
+ */
 static void
 deadline_of_sends(void)
 {
@@ -306,7 +312,7 @@ limits_work(void)
 }
 
 /*
- * Drive the node until nothing is left to do. @return whether it is armed now, and no longer driven
+ * Drive the node until nothing is left to do, then arm it. @return true: it is armed, and frozen
  */
 static bool
 asleep(struct ct_node *n)

@@ -69,8 +69,8 @@ disconnect_with_sends(void)
 }
 
 /*
- * Each datagram tells its sender. One from a former peer comes from LEAT_PEER_ANY, or does not
- * arrive.
+ * Each received datagram names its sender in src. One from a former peer has LEAT_PEER_ANY as src,
+ * or does not arrive.
  */
 static void
 senders(void)
@@ -109,8 +109,8 @@ senders(void)
 }
 
 /*
- * Two connects to one endpoint give two ids; a datagram comes from one of them while that id
- * exists.
+ * Two connects to one endpoint give two ids. A datagram names either of them as its source, and
+ * when one is disconnected, the other.
  */
 static void
 connected_twice(void)

@@ -162,7 +162,10 @@ ops_to_victim(uint8_t type, uint64_t size, uint32_t count, uint32_t delay_us)
 	scene_end(&sc);
 }
 
-/* The same from b to a: a is the target. still: a does nothing until b is dead. */
+/*
+ * As ops_to_victim(), but b posts the ops and a is their target. still: a is not driven until b is
+ * dead.
+ */
 static void
 ops_of_victim(uint8_t type, uint64_t size, uint32_t count, uint32_t delay_us, bool still)
 {
@@ -362,7 +365,10 @@ any_moment(void)
 	}
 }
 
-/* The process is killed before it answered a connect; then a connect to its old address. */
+/*
+ * The process is killed before it answers a connect; later a connect goes to its old address. Both
+ * connects fail.
+ */
 static void
 while_connecting(void)
 {

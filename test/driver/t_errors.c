@@ -57,7 +57,7 @@ refused(struct exposed *e, uint8_t type, uint64_t raddr, uint64_t rkey, uint64_t
 	int status;
 
 	if (size > ct.info.max_msg)
-		return; /* this side refuses such an op by itself */
+		return; /* the local driver refuses such an op, so the target never sees it */
 	status = ct_one(&e->p.a, &s, &res);
 	CT_CHECK(status_fits(status, want), "%s of %" PRIu64 " B: status %d (%s), expected %d (%s)",
 		 leat_op_type_name(type), size, status, strerror(-status), want, strerror(-want));
@@ -175,7 +175,10 @@ missing_right_fn(struct exposed *e, uint8_t type, uint64_t size)
 	refused(e, type, e->rk.addr, e->rk.key, size, -EACCES);
 }
 
-/* READ of a region that may only be written, the other types on a region that may only be read. */
+/*
+ * Refused: READ of a region that grants only writing, all other types on one that grants only
+ * reading.
+ */
 static void
 missing_right(void)
 {
@@ -183,7 +186,10 @@ missing_right(void)
 	each_onesided(missing_right_fn, LEAT_MR_REMOTE_WRITE);
 }
 
-/* Atomics where every other right is given, the other types where only atomics are allowed. */
+/*
+ * Refused: atomics on a region with every right but theirs, all other types on one for atomics
+ * only.
+ */
 static void
 atomic_right(void)
 {
@@ -421,7 +427,7 @@ bad_atomics(void)
 	end(&e);
 }
 
-/* An op type that the endpoint was not configured for. */
+/* An op of a type that the endpoint was not configured for comes back with -EOPNOTSUPP. */
 static void
 type_not_configured(void)
 {

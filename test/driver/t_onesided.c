@@ -187,7 +187,8 @@ both_ways(void)
 }
 
 /*
- * The notice takes one RECV, tells the immediate, and leaves the RECV's buffer unchanged (poison).
+ * A WRITE_IMM completes one RECV at the target, which reports the immediate; the RECV's buffer
+ * keeps its poison.
  */
 static void
 write_imm_every_size(void)

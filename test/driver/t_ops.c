@@ -90,7 +90,7 @@ random_sizes(void)
 	ct_pair_close(&p);
 }
 
-/* A message is shorter than the buffer of its receive: len tells its length. */
+/* A message is shorter than the buffer of its receive: op.len is the message's length. */
 static void
 short_message(void)
 {
@@ -180,7 +180,7 @@ tag_exact(void)
 	ct_pair_close(&p);
 }
 
-/* Ignored bits may have any value, and tag_in tells their value. */
+/* Ignored bits of the tag match any value; tag_in of the receive holds the whole tag that came. */
 static void
 tag_ignore(void)
 {

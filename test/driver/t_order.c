@@ -2,7 +2,7 @@
 
 /*
  * Promise 2: ops of one queue come back in the order in which they were posted. The node checks it
- * for every op of every test; these tests make the hardware complete ops in another order.
+ * for every op of every test; these tests try to make the hardware complete ops in another order.
  */
 
 #include "ct.h"
@@ -197,7 +197,7 @@ held_and_not_held(uint32_t queue)
 	CT_EQ(st.returned, 2, "returned by the queue");
 	CT_EQ(st.held, 1, "held back");
 	CT_EQ(st.held_now, 0, "held back now");
-	/* The holding time is measured in coarse units. */
+	/* The time is measured in coarse units: half of it is enough. */
 	CT_CHECK(st.held_max_ns >= since / 2, "held back for %" PRIu64 " ns, it was %" PRIu64,
 		 st.held_max_ns, since);
 	ct_pair_close(&p);
@@ -248,7 +248,10 @@ queues_are_independent(void)
 	ct_pair_close(&p);
 }
 
-/* One queue with ops for two peers, one of which does not move. */
+/*
+ * One queue holds sends to two peers. While the older one, to b, waits for a receive, the younger
+ * ones, to c, arrive but do not come back.
+ */
 static void
 queue_over_two_peers(void)
 {

@@ -2,15 +2,18 @@
 
 /*
  * Promise 3: from post to poll the buffer is the device's, after that the caller's alone. Buffers
- * of ops that came back are poisoned, and the node checks the poison later; these tests give late
- * writes the occasion.
+ * of ops that came back are poisoned, and the node checks the poison later; these tests create the
+ * situations in which a device might still write.
  */
 
 #include "ct.h"
 
 #define MIB (UINT64_C(1) << 20)
 
-/* All receives of the stream end early; then messages come that would have met them. */
+/*
+ * All receives of a stream end early, by cancel or deadline. Messages that they would have taken
+ * come afterwards, and must not be written to their buffers.
+ */
 static void
 ended_early(struct ct_pair *p, uint64_t size, uint64_t timeout_us)
 {
@@ -193,7 +196,7 @@ disconnected_peer_under_fire(void)
 	CT_EQ(ct_disconnect(&p.b, p.pb), 0, "disconnect");
 	ct_event(&p.a, LEAT_EV_DISCONNECTED, p.pa, NULL);
 	ct_event(&p.b, LEAT_EV_DISCONNECTED, p.pb, NULL);
-	/* Both sides know that the connection ended. */
+	/* Now both sides know that the connection has ended: nothing may be written any more. */
 	ct_mr_fill(&p.b, mr, 0, len, 77, 0);
 	ct_wait(&p.a, tx, 200, &res);
 	CT_ONLY(&res, "writes to the peer that left", -ECONNRESET, -ECONNABORTED, -ENOTCONN);

@@ -25,7 +25,7 @@ table_full(void)
 	ct_listen(&b[2], there);
 	for (i = 0; i < 2; i++)
 		ct_connect(&b[i], &a, addr, &ba[i], &ab[i]);
-	/* Neither a connect by a nor a connect to a works now. */
+	/* The peer table of a is full: a connect from it or to it must fail. */
 	CT_EQ(ct_try_connect(&a, there, NULL, 0, 0, 0), -ENOSPC, "connect with a full table");
 	peer = ct_try_connect(&b[2], addr, NULL, 0, 500 * 1000, 0);
 	CT_CHECK(peer >= 0, "connect: %s", ct_err_text());

@@ -9,7 +9,10 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-/* Tagged where the device has tags, so that b's messages take none of the flow's receives. */
+/*
+ * Messages between a and c, both ways. They are tagged where the device has tags, so that b's
+ * messages take none of their receives.
+ */
 struct flow {
 	int tx1, rx1, tx2, rx2;
 	uint32_t count;

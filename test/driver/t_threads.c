@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Endpoints of two lcores talk to each other, while endpoints are opened and closed on both. Under
- * ThreadSanitizer these tests show that no memory is shared without order.
+ * Endpoints of two lcores talk to each other, while endpoints are opened and closed on both. Run
+ * under ThreadSanitizer, they show that the lcores share no memory without synchronisation.
  */
 
 #include "ct.h"

@@ -26,8 +26,7 @@ readable(struct ct_node *n, int ms)
 }
 
 /*
- * Drive the side until nothing is left to do. @return whether it is armed now, for any length of
- * time
+ * Drive the side until nothing is left to do, then arm it. @return true: it is armed, and frozen
  */
 static bool
 armed(struct ct_side *s)
@@ -315,7 +314,7 @@ nothing_lost(void)
 		sleeps += ret == 0;
 		leat_ep_disarm(n->ep);
 		ct_node_events(n);
-		/* A machine may stand still for a second as well; but not often. */
+		/* Now and then the machine itself may stand still for a second. */
 		CT_CHECK(late <= 2, "%u of %u sleeps took a second, %u messages came", late, sleeps,
 			 res.done);
 	}

@@ -29,7 +29,7 @@ def nothing_fails():
 
 
 def a_failure_comes_again():
-    """Failing ops (error=) make a test fail that does not expect them."""
+    """A test fails if the fault device makes its ops fail (error=) and it expects no failures."""
     args = ("--faults", "error=0.02", "--filter", "ops.fetch_add", "--batch", "4")
     p = soak("--seed-from", "100", "--minutes", "1", *args)
     found = re.search(r"^FAILED: ops\.fetch_add, seed (10\d)$", p.stdout, re.M)
