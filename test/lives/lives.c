@@ -7,19 +7,19 @@
  *                starts, while it connects to the survivor or is connected to by it, or while
  *                the two exchange ops of all kinds. NUMBER victims, one after another. A
  *                bystander also has a connection to the survivor, which must not be disturbed.
- *     stops      a peer is stopped (SIGSTOP) for longer than the time in which a dead peer is
- *                noticed, and goes on, NUMBER times: its connection must not end
+ *     stops a peer is stopped (SIGSTOP), for longer than the time within which a dead peer is
+ *                noticed, and continued, NUMBER times: its connection must not end
  *     connects   an endpoint connects to another process, and disconnects, NUMBER times
  *     endpoints  the same, each time from a new endpoint
  *
  * The survivor must see a victim's end within the time that the device documents, with every op
- * back. A process that ends by itself must leave no descriptor, no shared memory, and no object of
- * the device; an emulated device reports leftover objects by its exit status.
+ * back. A process that is not killed must leave no descriptor, no shared memory, and no object of
+ * the device when it ends; with an emulated device, its exit status reports leftover objects.
  *
  * An argument dir=TMP of a device is replaced by a directory that this program makes. Names that
  * killed processes left in it must be gone as soon as another process listens there.
  *
- * Each process starts leat by itself: the process that forks them does not use the device.
+ * Each process starts leat after its fork: their parent does not use the device.
  */
 
 #include <dirent.h>
@@ -40,9 +40,9 @@
 #include "leat_cmocka.h"
 #include "traffic.h"
 
-/* Victims of one survivor, one after another. */
+/* Number of victims of one survivor, one after another. */
 #define VICTIMS 100
-/* Survivors at the same time, each with its victims. */
+/* Number of survivors that run at the same time, each with its victims. */
 #define SURVIVORS 2
 /*
  * A victim is killed at most START_US after its fork, or LIFE_US after it has its device or after
@@ -51,8 +51,9 @@
 #define START_US 300000
 #define LIFE_US 150000
 /*
- * Time beyond dead_peer_ms, us: the driver keeps READs for 5 s if the device reports the end before
- * the exchange of addresses does; the rest is for a loaded machine.
+ * Time allowed beyond dead_peer_ms, us. 5 s of it are for the driver, which keeps READs for that
+ * long if the device reports a peer's end earlier than the address exchange; the rest is for a
+ * loaded machine.
  */
 #define SLACK_US UINT64_C(15000000)
 /* How long a process is stopped, us. */
@@ -97,7 +98,7 @@ print_exits(void)
 	}
 }
 
-/* Receive a note. @return false: there is none yet, if it must not wait */
+/* Receive a note; wait: wait for it. @return false: there is none yet */
 static bool
 note_receive(int fd, struct note *n, bool wait)
 {
@@ -157,7 +158,7 @@ nb_fds(void)
 	return n;
 }
 
-/* Count the mappings of memory that other processes may have as well. */
+/* Count mappings of shared memory. */
 static int
 nb_shared(void)
 {
@@ -242,7 +243,10 @@ survivor(int fd, uint64_t seed)
 	while (t.peer[by].state != TRAFFIC_UP)
 		by++;
 	t.light = by;
-	/* Larger ops may stand still when a victim ends: see doc/drivers/ofi.md, efa. */
+	/*
+	 * When a victim ends, larger ops can get stuck in the provider: see doc/drivers/ofi.md,
+	 * efa.
+	 */
 	if (strcmp(info.provider, "efa") == 0)
 		t.light_max = 4000;
 	p = &t.peer[by];
@@ -260,8 +264,8 @@ survivor(int fd, uint64_t seed)
 			continue;
 		}
 		/*
-		 * A dead listener refuses, and the connect would be retried for a while: end it
-		 * here.
+		 * The listener is dead and refuses; the connect would be retried for a while: end
+		 * it.
 		 */
 		if (to != LEAT_PEER_ANY && t.peer[to].state == TRAFFIC_CONNECTING)
 			CHECK(leat_ep_disconnect(t.ep, to) == 0, "give up: %s", leat_err_msg());
@@ -337,7 +341,7 @@ nb_names(void)
 	return n;
 }
 
-/* The last process that listens in the directory: names of killed processes must go. */
+/* Listen in the directory as its last user, and so remove the names that killed processes left. */
 static void
 sweeper(void)
 {
@@ -392,7 +396,10 @@ static void
 one_victim(const struct process *s, const char *addr)
 {
 	uint64_t rnd = test_random(&random_state);
-	/* Stage from which its life is timed: 0 was forked, 1 has its device, 2 exchanges ops. */
+	/*
+	 * Stage after which the victim's time to live begins: 0: forked; 1: has its device; 2:
+	 * exchanges ops.
+	 */
 	static const uint8_t stages[8] = { 0, 1, 1, 1, 2, 2, 2, 2 };
 	unsigned int stage = stages[(rnd >> 1) % 8];
 	uint64_t us = (rnd >> 8) % (stage == 0 ? START_US : LIFE_US);

@@ -122,7 +122,7 @@ on_done(struct traffic *t, struct leat_op *op)
 	if (t->closing)
 		return;
 	if (op->type == LEAT_OP_RECV) {
-		/* The message of a peer that ended while it arrived may fail. */
+		/* A receive may fail if its sender ended while the message was arriving. */
 		CHECK(op->status == 0 || ended(op->status), "receive: %s", strerror(-op->status));
 		t->received += op->status == 0;
 		post_recv(t, op);
@@ -188,14 +188,17 @@ traffic_turn(struct traffic *t)
 	n = leat_ep_poll(t->ep, done, RTE_DIM(done));
 	for (i = 0; i < n; i++)
 		on_done(t, done[i]);
-	/* Reading events makes system calls. */
+	/* Read events only now and then: it takes system calls. */
 	if (t->turns++ % 16 == 0) {
 		while (leat_ep_events(t->ep, &ev, 1) == 1)
 			on_event(t, &ev);
 	}
 	if (t->talks)
 		post_all(t);
-	/* Many processes that only yield would leave kernel threads without a CPU for minutes. */
+	/*
+	 * Sleep instead of yielding: many processes that only yield can starve kernel threads for
+	 * minutes.
+	 */
 	if (n == 0)
 		(void)ppoll(NULL, 0, &idle, NULL);
 }
@@ -221,7 +224,8 @@ traffic_close(struct traffic *t)
 	CHECK(leat_ep_shutdown(t->ep, 1000000) == 0, "shutdown: %s", leat_err_msg());
 	UNTIL(TRAFFIC_PATIENCE_US, traffic_turn(t), t->shut, "no end of the shutdown");
 	/*
-	 * While an op of a dead peer may still use the region, closing the endpoint deregisters it.
+	 * EBUSY: an op of a dead peer may still use the region; closing the endpoint then
+	 * deregisters it.
 	 */
 	CHECK(leat_mr_deregister(t->mr) == 0 || rte_errno == EBUSY, "deregister: %s",
 	      leat_err_msg());

@@ -20,7 +20,7 @@
 #define TRAFFIC_WINDOW 6
 #define TRAFFIC_RECVS 64
 #define TRAFFIC_MEMORY (256u << 10) /* bytes: the largest op, and what peers read and write */
-/* Time beyond the documented one, for a loaded machine. */
+/* Time allowed beyond the documented limits, us, for a loaded machine. */
 #define TRAFFIC_PATIENCE_US UINT64_C(20000000)
 
 #define CHECK(cond, ...)                                                                           \
@@ -34,8 +34,8 @@
 	} while (0)
 
 /*
- * Run turn until cond is true. When the time is up it runs some more turns: a machine that stood
- * still meanwhile is no failure.
+ * Run turn until cond is true, for at most us microseconds, and then for some more turns: the
+ * machine may have stood still for all of the time, which is no failure.
  */
 #define TRAFFIC_MORE_TURNS 10000
 #define UNTIL(us, turn, cond, ...)                                                                 \
@@ -81,7 +81,7 @@ void traffic_open(struct traffic *t, struct leat_dev *dev, uint32_t ops, uint64_
 void traffic_listen(struct traffic *t);
 /* Connect. @return the peer's id */
 uint16_t traffic_connect(struct traffic *t, const char *addr);
-/* Poll, read events, post what is not in flight. */
+/* Poll, read events, and post every op that is not in flight. */
 void traffic_turn(struct traffic *t);
 /* Has the peer ended, with all its ops back? */
 bool traffic_gone(const struct traffic *t, uint16_t peer);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The intruder's writes. Most of them are well-formed but for one value, since random bytes are
- * rejected at once.
+ * The intruder's writes. Most are well-formed except for one value: the victim would reject random
+ * bytes at its first check.
  */
 
 #include "leat_cmocka.h"
@@ -14,7 +14,7 @@ rnd(struct intruder *in)
 	return test_random(&in->random);
 }
 
-/* True once in so many calls. */
+/* @return true in one of `of` calls, at random */
 static bool
 seldom(struct intruder *in, uint32_t of)
 {
@@ -22,8 +22,8 @@ seldom(struct intruder *in, uint32_t of)
 }
 
 /*
- * Shall the next value be one that is rejected at once? The rate differs between connections, so
- * that some last.
+ * Shall the next value be an invalid one? The rate differs between connections, so that some of
+ * them last long.
  */
 static bool
 wild(struct intruder *in)
@@ -116,7 +116,7 @@ some_kind(struct intruder *in)
 		return (uint32_t)rnd(in) & 0x1fff;
 	if (in->shares && seldom(in, 4))
 		return shared_kinds[rnd(in) % RTE_DIM(shared_kinds)];
-	/* Datagrams have fewer kinds. */
+	/* Datagram endpoints know fewer kinds of messages. */
 	if (in->datagram && !wild(in))
 		return LEAT_OP_SEND | (rnd(in) & 1 ? RING_F_INLINE << 8 : 0) |
 		       (seldom(in, 3) ? RING_F_IMM << 8 : 0);
@@ -147,7 +147,10 @@ some_word(struct intruder *in)
 	}
 }
 
-/* Put addresses of shared memory wherever the slot has an address; some lie beyond its end. */
+/*
+ * Put addresses of the intruder's shared memory into all words of the slot that can hold one; some
+ * addresses lie beyond its end.
+ */
 static void
 shared_words(struct intruder *in, struct ring_slot *slot)
 {
@@ -174,7 +177,7 @@ fill_words(struct intruder *in, struct ring_slot *slot, uint32_t kind)
 	slot->addr = in->exposed.addr + (seldom(in, 8) ? rnd(in) : rnd(in) % 20000 * 8);
 }
 
-/* Write a message where the next one belongs, most of the time. */
+/* Publish a message, mostly in the slot where the victim expects the next one. */
 static void
 publish(struct intruder *in)
 {
@@ -228,7 +231,10 @@ change(struct intruder *in)
 
 /* ---- acks ---- */
 
-/* Find the place of a slot that waits for an ack, or take any; *there: the slot waits. */
+/*
+ * @return the place of a slot of the victim that waits for an ack, *there true; or of any slot,
+ * *there false
+ */
 static uint32_t
 some_unacked(struct intruder *in, bool *there)
 {
@@ -289,7 +295,7 @@ ack(struct intruder *in)
 		in->going = head;
 	else
 		in->acked[place % INTRUDER_ACKED] = head;
-	/* Do not ack this slot again, half of the time. */
+	/* Half of the time, ack this slot no more. */
 	if (status > 0 && (rnd(in) & 1) != 0)
 		in->acked[place % INTRUDER_ACKED] = head;
 	put_ack(in, slot, status);
@@ -342,7 +348,7 @@ counters(struct intruder *in)
 	struct ring_dir *d = in->rx.dir;
 	const uint64_t r = rnd(in);
 
-	/* Most of the time write the victim's own position, or a little more. */
+	/* Mostly write the position that the victim itself holds, or a slightly larger one. */
 	switch (r % 8) {
 	case 0:
 		if (wild(in))
@@ -415,7 +421,7 @@ words(struct intruder *in)
 	(void)leat_exchange_note(in->x, in->conn);
 }
 
-/* Change a slot of the victim's: its state, or all of it. */
+/* Change a slot in the victim's lane: its state, or all of it. */
 static void
 their_slots(struct intruder *in)
 {

@@ -84,7 +84,7 @@ on_recv(struct honest *h, const struct leat_op *op)
 	CHECK(op->src < HONEST_PEERS, "a message from peer %u", op->src);
 	c = &h->conn[op->src];
 	if (!c->used)
-		return; /* from the intruder, or from one that has left */
+		return; /* from the intruder, or from an earlier intruder */
 	CHECK(op->len >= sizeof(m) && op->oflags == 0, "a message of %" PRIu64 " B", op->len);
 	memcpy(&m, op->buf, sizeof(m));
 	CHECK(m.magic == MAGIC && m.size == op->len, "message of %" PRIu64 " B, says %" PRIu64,
@@ -94,7 +94,7 @@ on_recv(struct honest *h, const struct leat_op *op)
 	CHECK((c->seen >> (m.nr - c->next) & 1) == 0, "message %" PRIu64 " comes twice", m.nr);
 	check_bytes(op->buf, sizeof(m), op->len, m.nr, "message");
 	c->seen |= UINT64_C(1) << (m.nr - c->next);
-	/* A datagram may be lost: those before this one will not come any more. */
+	/* Datagrams can be lost: if an earlier one is missing, it will not come any more. */
 	while ((c->seen & 1) != 0 || (h->datagram && c->seen != 0)) {
 		c->seen >>= 1;
 		c->next++;
@@ -151,7 +151,7 @@ post_message(struct honest *h, uint16_t peer, unsigned int i)
 	c->sent--;
 }
 
-/* In turn: WRITE, whose bytes are then compared; READ of the same; FETCH_ADD. */
+/* Post in turn: a WRITE, a READ of the same bytes, which are compared, and a FETCH_ADD. */
 static void
 post_onesided(struct honest *h, uint16_t peer)
 {
@@ -233,7 +233,10 @@ post_all(struct honest *h)
 
 /* ---- ops of the victim with the intruder ---- */
 
-/* Half of the buffers are EAL memory, which peers reach; a sanitizer watches the others. */
+/*
+ * Half of the buffers are EAL memory, which peers can access directly; the others come from
+ * malloc(), where a sanitizer sees writes beyond their ends.
+ */
 static void *
 out_new(unsigned int i, size_t size)
 {
@@ -414,7 +417,7 @@ turn(struct honest *h)
 
 	for (i = 0; i < n; i++)
 		on_done(h, done[i]);
-	/* Reading events makes system calls. */
+	/* Read events only now and then: it takes system calls. */
 	if (test_random(&h->random) % 8 == 0 || h->closing) {
 		while (leat_ep_events(h->ep, &ev, 1) == 1)
 			on_event(h, &ev);

@@ -21,30 +21,31 @@
 
 #include "../lives/traffic.h" /* CHECK, UNTIL */
 
-#define HONEST_CONNS 18 /* with the intruder's more than a poll looks at one by one */
+#define HONEST_CONNS 18 /* together with the intruder's, more than a poll checks one by one */
 #define HONEST_PEERS 24
 #define HONEST_WINDOW 3
 #define HONEST_RECVS 24
 #define HONEST_TRECVS 8
 #define HONEST_SLICE 80000 /* bytes: the longest op */
-/* Messages that may be sent and not yet received. */
+/* The most messages that are sent and not yet received. */
 #define HONEST_AHEAD 60
 
 /* The private data with which the endpoints connect. */
 struct honest_id {
 	uint64_t magic;
 	struct leat_rkey key; /* of the slice of memory of this connection */
-	uint16_t peer;	      /* number of the connection at that side */
+	uint16_t peer;	      /* the sender's id of this connection */
 };
 
 struct honest_conn {
 	bool used, up;
 	struct honest_id other;
-	uint64_t sent, next, seen; /* seen: a bit for each message from next on */
-	uint64_t done;		   /* messages received, and one-sided ops */
+	uint64_t sent, next, seen; /* seen: bit i: message next + i was received */
+	uint64_t done;		   /* number of received messages and completed one-sided ops */
 	uint64_t counter;	   /* the value that the next FETCH_ADD must find */
 	unsigned int step;	   /* counts the one-sided ops: WRITE, READ, FETCH_ADD */
-	uint64_t pattern, written; /* pattern in the other side's slice, and its length */
+	uint64_t pattern, written; /* seed and length of the pattern that is in the other side's
+				    * slice */
 	struct leat_op op[HONEST_WINDOW];
 	uint8_t *buf[HONEST_WINDOW];
 };
@@ -53,7 +54,7 @@ struct honest_conn {
 struct honest {
 	struct leat_ep *ep;
 	bool datagram;
-	bool queued; /* receives are posted on the endpoint's queue */
+	bool queued; /* receives are posted on the receive queue, so in order */
 	bool closing, shut;
 	uint64_t random;
 	uint8_t *slices;
@@ -67,7 +68,8 @@ struct honest {
 	bool intruder_up;
 	/* intruders that connected; those that broke the rules */
 	uint32_t intruders, intruders_violated;
-	struct leat_op out[8]; /* ops to the intruder, and receives for it alone */
+	struct leat_op out[8]; /* ops to the intruder, and receives for messages of the intruder
+			        * only */
 	uint8_t *out_buf[8];
 	uint8_t *exposed; /* memory that the intruder may read and write */
 	struct leat_mr *exposed_mr;
@@ -75,12 +77,14 @@ struct honest {
 	char addr[LEAT_ADDR_MAX];
 };
 
-/* Open both, with their connections up. */
+/* Open both endpoints, and wait until conns connections between them are up. */
 void honest_open(struct honest *victim, struct honest *bystander, struct leat_dev *dev,
 		 bool datagram, unsigned int conns, uint64_t seed);
-/* Poll both, check what arrives, post what is not in flight. */
+/* Poll both endpoints, check ops that come back, and post them again. */
 void honest_turn(struct honest *victim, struct honest *bystander);
-/* Each connection must make progress, and nothing of the intruder may be left. */
+/*
+ * Check that each connection makes progress, and that the intruder left no peer and no op behind.
+ */
 void honest_check(struct honest *victim, struct honest *bystander);
 void honest_close(struct honest *victim, struct honest *bystander);
 /* Connect the victim to the intruder. */

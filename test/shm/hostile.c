@@ -25,11 +25,11 @@
 #include "honest.h"
 #include "intruder.h"
 
-/* Rounds of one connection of the intruder, at most. */
+/* Most rounds in one life of the intruder, from a connect to the end of the connection. */
 #define LIFE 4000
 /*
- * An endpoint turns a connector away that makes no progress for seconds. That happens to a
- * well-formed intruder if the machine gives this process no time; at most so often in a run.
+ * An endpoint refuses a connector that makes no progress for seconds. A well-formed intruder is
+ * refused if the machine gives this process no CPU time: allow this many refusals in a run.
  */
 #define LATE_MAX 5
 
@@ -58,7 +58,7 @@ static void
 end_life(void)
 {
 	intruder_end(&intruder);
-	/* A datagram endpoint gets no event when a peer ends. */
+	/* A datagram endpoint gets no event when a peer leaves: disconnect it. */
 	if (victim.datagram)
 		honest_disconnect(&victim);
 	UNTIL(TRAFFIC_PATIENCE_US, turn(), victim.intruder == LEAT_PEER_ANY,
@@ -77,7 +77,7 @@ begin_life(enum intruder_hello hello)
 		honest_connect(&victim, intruder.addr);
 }
 
-/* Write up to max times. @return how many rounds were run */
+/* Let the intruder write up to max times. @return how many rounds were run */
 static uint64_t
 attack(uint64_t max)
 {
@@ -114,7 +114,7 @@ bad_hello(enum intruder_hello hello)
 	begin_life(hello);
 	UNTIL(TRAFFIC_PATIENCE_US, turn(), intruder.up || intruder.ended, "hello %d: no answer",
 	      (int)hello);
-	/* A kernel without huge pages has none to pass: the hello is then well-formed. */
+	/* On a kernel without huge pages INTRUDER_LANE_HUGE is a well-formed hello. */
 	if (hello != INTRUDER_LANE_HUGE)
 		UNTIL(TRAFFIC_PATIENCE_US, turn(), victim.intruder == LEAT_PEER_ANY,
 		      "hello %d: it is let in", (int)hello);

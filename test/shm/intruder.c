@@ -17,7 +17,10 @@
 
 #define HUGE (2u << 20)
 
-/* The private data, as in honest.h; without the magic it is not taken for the bystander. */
+/*
+ * The private data, as struct honest_id. The magic is 0, so that the victim does not take the
+ * intruder for the bystander.
+ */
 struct id {
 	uint64_t magic;
 	struct leat_rkey key;
@@ -34,7 +37,7 @@ close_fd(int *fd)
 
 /* ---- memory ---- */
 
-/* Create the descriptor that the hello's name says; -1: this machine has no such thing. */
+/* Create a descriptor of the kind that hello names. @return -1: not possible on this machine */
 static int
 odd_fd(enum intruder_hello hello, size_t len)
 {
@@ -199,7 +202,7 @@ make_hello(struct intruder *in, enum intruder_hello hello, uint8_t *buf)
 	return hello == INTRUDER_SHORT_HELLO ? (uint16_t)(r % SHM_HELLO_LEN) : SHM_HELLO_LEN;
 }
 
-/* Send the hello with a connect, or with the accept of a request. */
+/* Send the hello: connect to addr, or if addr is NULL accept the request of conn. */
 static void
 tell(struct intruder *in, const char *addr, int conn, enum intruder_hello hello)
 {

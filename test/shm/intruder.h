@@ -4,8 +4,8 @@
 
 /*
  * A peer of a shm endpoint that speaks the address exchange and passes memory as endpoints do, and
- * then writes to all of the memory that it shares: random bytes, or bytes chosen to get far in the
- * other side's checks.
+ * then writes anywhere in the memory that it shares with the victim: random bytes, or bytes chosen
+ * to pass most of the victim's checks.
  */
 
 #include <stdbool.h>
@@ -71,9 +71,9 @@ struct intruder {
 	/* Positions at which an honest peer would write next. */
 	uint64_t nr, put, ack;
 	uint32_t place;
-	/* heads of slots that were acked; of the slot that was let go on */
+	/* heads of slots that were acked; head of the slot whose sender was told to go on */
 	uint64_t acked[INTRUDER_ACKED], going;
-	uint32_t wild_period;		   /* one of so many writes is wild */
+	uint32_t wild_period;		   /* one in this many writes is wild: see wild() */
 	char addr[LEAT_EXCHANGE_ADDR_MAX]; /* where the intruder listens */
 	char why[LEAT_EXCHANGE_TEXT_MAX];  /* why its last connection ended */
 };

@@ -3,24 +3,22 @@
 /*
  * leat-shm-steps KILLS[:SCENARIO] SEED EAL-ARGUMENTS
  *
- * For each scenario, or the named one, a victim is killed after k instructions: about KILLS times
- * at steps that are spread over all of it, and as often behind steps whose effect others can see
- * (steps_watch.h); the seed chooses the steps. KILLS 0: for every k. The processes are in steps.h.
- * After each kill
+ * In each scenario, or the named one, victims are killed after k instructions (steps): about KILLS
+ * values of k are spread over all of the scenario, and as many lie right behind steps whose effect
+ * others see (steps_watch.h); SEED chooses them. KILLS 0: every k. After each kill
  *
- *     - the victim's end is reported within a few turns, and every op to it is back, once
- *     - messages of and to the victim are whole, in order, and come once; published ones arrive
+ *     - the victim's end is reported within a few turns, and every op to it has come back, once
+ *     - messages from and to the victim arrive whole, in order and once; those it published arrive
  *     - the bystander's connection goes on
  *     - descriptors, mappings of shared memory and the directory are as before
  *
- * Now and then the victim is only stopped at step k, for a while, in which the bystander's
- * connection goes on; the victim then runs to its second mark, with the same checks.
- *
- * Before that the checks are tested: with a fault made on purpose each of them must fail.
+ * Now and then the victim is only stopped at step k. Meanwhile the bystander's connection goes on;
+ * then the victim runs to its second mark, and the same checks are made. First of all the checks
+ * are tested: each must fail when its fault is made on purpose.
  *
  * An argument dir=TMP of the device is replaced by a directory that this program makes. The program
- * starts itself again with LD_BIND_NOW, so that no step is one of the dynamic linker, and with a
- * tunable of glibc that keeps memcpy() from "rep movsb", of which each byte would be a step.
+ * executes itself again with LD_BIND_NOW, so that no step is in the dynamic linker, and with a
+ * glibc tunable that keeps memcpy() from using "rep movsb", in which each byte is a step.
  */
 
 #include <malloc.h>
@@ -44,19 +42,19 @@
 
 /* Turns of the survivor within which the victim's end must be reported. */
 #define TURNS_TO_KNOW 100
-/* A sleeping survivor must be woken within this time; on a loaded machine it waits for a CPU. */
+/* Time within which a sleeping survivor must wake, with its wait for a CPU on a loaded machine. */
 #define TOLD_MS 5000
-/* Messages that the bystander must get through after a kill, and while the victim is stopped. */
+/* Messages that the bystander must exchange after a kill, and while the victim is stopped. */
 #define MESSAGES_AFTER 2
 #define MESSAGES_MEANWHILE 20
-/* One of so many victims is stopped instead of killed. */
+/* One in this many victims is stopped instead of killed. */
 #define STOP_EVERY 8
-/* Heap growth that is allowed over all kills of a scenario, bytes: buffers of libc, say. */
+/* Heap growth, bytes, allowed over all kills of a scenario, for example for buffers of libc. */
 #define HEAP_SLACK 1024
 #define ARGS 64
 /* Victims that are started in advance. */
 #define ADVANCE 8
-/* Bytes of the region whose changes count as visible to others: the counter, some words. */
+/* In these first bytes of the region a change counts as visible: the counter, some words. */
 #define WATCHED (STEPS_DATA + 64)
 #define TUNABLES                                                                                   \
 	"glibc.cpu.x86_rep_movsb_threshold=0x7fffffff:"                                            \
@@ -113,7 +111,7 @@ static const char *directory;	 /* NULL: abstract names */
 static struct steps_trace trace; /* of the scenario */
 static bool share;		 /* share=1: victims have an EAL of their own */
 static unsigned int nb_kills;
-static unsigned int nb_busy; /* killed victims that were in the region */
+static unsigned int nb_busy; /* victims killed while they accessed the region */
 static unsigned int missed;  /* victims that reached their second mark before step k */
 static unsigned int number;  /* of the last TAP line */
 
@@ -175,7 +173,7 @@ victim_with_eal(void)
 	victim(&steps_scenarios[notes->nr]);
 }
 
-/* The notes must be mapped before the zygote is forked: its forks share them. */
+/* Start leat. Map the notes before the zygote is forked, so that its forks share them. */
 static void
 start_leat(void)
 {
@@ -234,7 +232,7 @@ start(const struct steps_scenario *sc)
 
 /* ---- a scenario ---- */
 
-/* One turn of the survivor; the victim may need the CPU as well. */
+/* Run one turn of the survivor, then let the victim have the CPU. */
 static void
 turn_beside(const struct steps_scenario *sc)
 {
@@ -261,11 +259,11 @@ run_to_break(pid_t pid, const struct steps_scenario *sc)
 	return stepper_why(st) == SIGTRAP;
 }
 
-/* Make k steps. @return false: the victim came to its second mark before */
+/* Let the victim execute k steps. @return false: it reached its second mark before step k */
 static bool
 step(pid_t pid, const struct steps_scenario *sc, unsigned int k)
 {
-	/* The survivor looks at the victim's notes now and then, at other steps for each k. */
+	/* The survivor acts every pace steps; the pace depends on k, so these steps vary. */
 	const unsigned int pace = 32 + k % 64;
 	unsigned int i = 0, n;
 
@@ -296,12 +294,14 @@ wait_parted(const struct steps_scenario *sc)
 	unsigned int turns;
 
 	for (turns = 0; turns < TURNS_TO_KNOW; turns++) {
-		/* It would be retried for as long as a listener may take to start: end it. */
+		/*
+		 * The connect to the dead victim would be retried for a while: end it.
+		 */
 		if (turns == TURNS_TO_KNOW / 4 && sc->call == STEPS_ACCEPT &&
 		    leat_ep_peer_state(living.s.ep, living.v.id) == LEAT_PEER_CONNECTING)
 			CHECK(leat_ep_disconnect(living.s.ep, living.v.id) == 0, "give up: %s",
 			      leat_err_msg());
-		/* A request may still be on its way to the survivor. */
+		/* Wait some turns: a connect request of the victim may still be on its way. */
 		if (turns > TURNS_TO_KNOW / 10 && steps_peer_gone(&living))
 			return;
 		steps_turn(&living, true);
@@ -339,7 +339,7 @@ inject_fault(void)
 static bool
 check_after(const struct steps_scenario *sc, const struct steps_left *before)
 {
-	/* Deregister before a killed victim's end is reported, or after. */
+	/* true: deregister the region before the victim's end is reported; false: after that. */
 	const bool early = nb_kills++ % 4 != 3;
 
 	if (early && living.mr != NULL && steps_share_direct(sc))
@@ -387,7 +387,7 @@ kill_after(const struct steps_scenario *sc, unsigned int k, const struct steps_l
 	return check_after(sc, before);
 }
 
-/* The survivor takes back the memory that the victim reaches while that stands still. */
+/* While the victim stands still at step k, the survivor takes back the memory it accesses. */
 static void
 take_after(const struct steps_scenario *sc, unsigned int k, bool region,
 	   const struct steps_left *before)
@@ -464,7 +464,7 @@ struct tally {
 	uint64_t seed;
 };
 
-/* End one victim after k steps. Now and then it is stopped instead of killed; with every: both. */
+/* Kill one victim after k steps, or now and then stop it; every: then also kill another one. */
 static void
 end_after(const struct steps_scenario *sc, unsigned int k, const struct steps_left *before,
 	  struct tally *t, bool every)
@@ -488,7 +488,7 @@ report(const struct steps_scenario *sc, const struct tally *t, size_t heap, uint
 	CHECK(heap <= HEAP_SLACK, "%zu bytes of heap more after %u victims", heap, t->victims);
 	CHECK(t->effect[0] > 0 && t->effect[1] > 0, "%s: %u kills before it took effect, %u after",
 	      sc->name, t->effect[0], t->effect[1]);
-	/* Most steps of such a victim are in the copy to the region. */
+	/* Most steps of these victims belong to the copy into the region. */
 	CHECK(nb_busy > 0 || !steps_share_direct(sc) || sc->size != STEPS_SHARED,
 	      "%s: no victim was killed in the region", sc->name);
 	printf("ok %u - %s\n", ++number, sc->name);
@@ -499,7 +499,7 @@ report(const struct steps_scenario *sc, const struct tally *t, size_t heap, uint
 	CHECK(fflush(stdout) == 0, "stdout: %s", strerror(errno));
 }
 
-/* kills: so many spread over all steps, and so many behind visible steps; 0: at each step */
+/* kills: number spread over all steps, and number behind visible steps; 0: kill at every step */
 static void
 run(const struct steps_scenario *sc, unsigned int kills, uint64_t seed)
 {
@@ -552,7 +552,7 @@ make_fault(const struct steps_scenario *sc, enum fault f)
 		(void)kill_after(sc, f == FAULT_BUSY ? trace.nb / 2 : UINT32_MAX, &before);
 }
 
-/* A process in which the fault is made must fail, with the text of that check. */
+/* Fork a process that makes fault f: it must fail with the text of the check for f. */
 static void
 must_fail(unsigned int f, const struct steps_scenario *sc)
 {
@@ -681,7 +681,7 @@ main(int argc, char **argv)
 	if (*end == ':')
 		only = end + 1;
 	seed = strtoull(argv[2], NULL, 0);
-	/* Without tune: a fork in which a thread of tune has a lock would wait for ever. */
+	/* Disable tune: if its thread holds a lock during a fork, the child waits for ever. */
 	argv[1] = argv[0];
 	argv[2] = no_tune;
 	read_arguments(argc - 1, argv + 1);

@@ -15,8 +15,8 @@
  *     steps_scenario.c  the scenarios: the survivor's actions meanwhile, and its checks afterwards
  *     steps_zygote.c    victims with an EAL of their own, for share=1
  *     steps_share.c     the survivor takes back memory that the victim reaches at that moment
- *     steps_left.c      descriptors, mappings and names: as many as before
- *     steps_message.h   numbered messages with a pattern in each byte
+ *     steps_left.c counts descriptors, mappings and names, which a victim must not leave behind
+ *     steps_message.h numbered messages with a pattern in each byte
  *
  * Between its marks the victim only calls leat, and notes the results in memory that it shares with
  * the survivor. It fills its buffers before the first mark, and the survivor compares the received
@@ -32,8 +32,8 @@
 #include "../lives/traffic.h" /* CHECK */
 
 /*
- * Run turn until cond is true. This gives up after a time, but not before STEPS_TURNS turns: a
- * machine that stood still for a while, as virtual ones do, has not run any.
+ * Run turn until cond is true. Give up after a time, but not before STEPS_TURNS turns: a virtual
+ * machine can stand still for a while, and then the time passes without a turn.
  */
 #define STEPS_TURNS 10000
 #define STEPS_UNTIL(turn, cond, ...)                                                               \
@@ -48,7 +48,7 @@
 
 #define STEPS_PEERS 8
 #define STEPS_BURST 8
-#define STEPS_SLOT 2048 /* bytes of each message of a burst, at most */
+#define STEPS_SLOT 2048 /* largest message of a burst, bytes */
 #define STEPS_MEMORY (256u << 10)
 #define STEPS_DATA 64 /* offset of the data of one-sided ops; the counter is at 0 */
 
@@ -56,7 +56,7 @@
 #define STEPS_ADDEND 3
 #define STEPS_IMM UINT64_C(0x1122334455667788)
 
-/* Patterns of the memory that one-sided ops reach: before, and of written data. */
+/* Patterns of the region: the old one, and the one that WRITEs write. */
 #define STEPS_OLD 7
 #define STEPS_NEW 9
 
@@ -78,9 +78,9 @@ struct steps_notes {
 	atomic_uint done;     /* ops that came back with status 0 */
 	atomic_uint received; /* messages */
 	atomic_uint asked, up, ended, listens, through;
-	atomic_uint failed; /* ops and receives that ended with an error; allowed then */
+	atomic_uint failed; /* ops and receives that ended with an error, after taken */
 	/* Written by the survivor. */
-	atomic_uint enough;	  /* the survivor has all ops back */
+	atomic_uint enough;	  /* all ops of the survivor have come back */
 	atomic_uint taken;	  /* the survivor disconnects or deregisters: ops may fail */
 	unsigned int nr;	  /* of the scenario */
 	char addr[LEAT_ADDR_MAX]; /* where the survivor listens */
@@ -98,20 +98,20 @@ struct steps_node {
 	enum steps_role role;
 	struct leat_ep *ep;
 	struct leat_mr *mr;
-	struct leat_rkey mine, theirs; /* of the memory that the other living endpoint reaches */
+	struct leat_rkey mine, theirs; /* of the memory that the other living endpoint accesses */
 	uint8_t *memory;
 	uint16_t peer; /* the other living endpoint */
 	bool up;
 	struct leat_op recv[16], send[3], onesided;
 	uint8_t *recv_buf, *send_buf, *onesided_buf;
 	uint64_t random, sent, done, pattern, written, counter;
-	uint64_t next, seen; /* bits of received messages from next on; all before next came */
+	uint64_t next, seen; /* all messages before next were received; seen: bit i: next + i too */
 	unsigned int step;
 };
 
 enum steps_state { STEPS_NONE, STEPS_ASKED, STEPS_UP };
 
-/* The survivor's state of the victim. */
+/* What the survivor knows of the victim. */
 struct steps_peer {
 	enum steps_state state;
 	uint16_t id;
@@ -135,15 +135,15 @@ struct steps_living {
 	uint8_t *memory;
 	char addr[LEAT_ADDR_MAX];
 	uint64_t turns;
-	bool asleep; /* the survivor's endpoint is armed, and the loop stands still */
+	bool asleep; /* the survivor's endpoint is armed, and not polled */
 	bool closing, shut;
 };
 
 void steps_living_open(struct steps_living *l, struct leat_dev *dev, uint64_t seed);
 void steps_living_close(struct steps_living *l);
-/* Poll both endpoints; read events each time, or now and then. */
+/* Poll both endpoints; events: read their events in every turn, not only now and then. */
 void steps_turn(struct steps_living *l, bool events);
-/* Prepare for the next victim: no peer, its region as at the beginning. */
+/* Prepare for the next victim: forget the last one, and restore the region. */
 void steps_peer_reset(struct steps_living *l);
 /* Post the scenario's i-th op to the victim. */
 void steps_post(struct steps_living *l, unsigned int i);
@@ -160,7 +160,7 @@ bool steps_can_wait(struct leat_dev *dev);
 void steps_sleep(struct steps_living *l);
 /* @return whether the survivor's endpoint is woken within ms */
 bool steps_woken(const struct steps_living *l, int ms);
-/* Disarm the survivor's endpoint, and go on. */
+/* Disarm the survivor's endpoint, and poll it again. */
 void steps_wake(struct steps_living *l);
 
 /* ---- the victim ---- */
@@ -171,7 +171,7 @@ struct steps_victim {
 	struct leat_mr *mr;
 	struct leat_rkey key, theirs;
 	uint16_t peer;
-	/* of the ops that it posts: the notes' memory, or memory of its own that is shared */
+	/* for the ops that the victim posts: in the notes, or in EAL memory of its own */
 	uint8_t *buf;
 	struct leat_op op[STEPS_BURST];
 };
@@ -210,14 +210,14 @@ struct steps_scenario {
 	enum steps_size size;
 	unsigned int nb; /* number of the ops */
 	bool asleep;	 /* the survivor sleeps while the victim acts */
-	bool free;	 /* the ops are on no queue: another part of the driver */
+	bool free;	 /* the ops are on no queue, which takes another path in the driver */
 	bool share;	 /* only with share=1 */
 };
 
 extern const struct steps_scenario steps_scenarios[];
 extern const unsigned int steps_nb_scenarios;
 
-/* @return bytes of an op of that size class; of a burst, of its i-th op */
+/* @return bytes of an op of this size class; for a burst, of its i-th op */
 uint64_t steps_bytes(enum steps_size size, unsigned int i);
 void steps_set_segment(uint64_t segment);
 bool steps_is_send(enum leat_op_type type);

@@ -15,12 +15,12 @@
 #include "steps_message.h"
 #include "steps_share.h"
 
-/* Messages that an endpoint sends before the other has received the first of them. */
+/* Most messages that an endpoint has sent and the other has not yet received. */
 #define AHEAD 32
 /* Turns between two reads of the events. */
 #define TURNS 4
 
-/* EAL memory, which peers reach with share=1. */
+/* Allocate EAL memory, which peers access directly with share=1. */
 static void *
 memory(size_t size)
 {
@@ -59,7 +59,10 @@ post(struct steps_node *n, struct leat_op *op)
 	return false;
 }
 
-/* Mostly small sizes; some that travel through the buffer, a few in chunks. */
+/*
+ * Choose a size: mostly a small one, sometimes one that travels through the lane's buffer, rarely
+ * one in chunks.
+ */
 static uint64_t
 random_size(struct steps_node *n)
 {
@@ -87,7 +90,7 @@ post_send(struct steps_node *n, struct leat_op *op)
 	n->sent += post(n, op);
 }
 
-/* In turn: WRITE, READ of the same, FETCH_ADD. */
+/* Post in turn: a WRITE, a READ of the same bytes, a FETCH_ADD. */
 static void
 post_onesided(struct steps_node *n)
 {

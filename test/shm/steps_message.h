@@ -3,7 +3,8 @@
 #define STEPS_MESSAGE_H
 
 /*
- * A message names its sender, its number and its length; the bytes after that depend on the number.
+ * A message begins with its sender, number and length. The bytes behind these are a pattern made
+ * from the number.
  */
 
 #include <inttypes.h>
@@ -33,7 +34,7 @@ steps_fill(uint8_t *buf, uint64_t size, uint64_t nr)
 		buf[i] = steps_byte(i, nr);
 }
 
-/* @return the number of bytes from the beginning that have the pattern */
+/* @return how many bytes at the beginning of buf have the pattern of nr */
 static inline uint64_t
 steps_same(const uint8_t *buf, uint64_t size, uint64_t nr)
 {

@@ -227,7 +227,8 @@ steps_beside(const struct steps_scenario *sc, struct steps_living *l, struct ste
 /* ---- checks afterwards ---- */
 
 /*
- * Check memory that was written to: new bytes up to some point, old ones behind. @return new bytes
+ * Check memory that was written from its beginning on: new bytes up to some point, old bytes behind
+ * it. @return the number of new bytes
  */
 static uint64_t
 written(const uint8_t *mem, uint64_t size)
@@ -242,7 +243,10 @@ written(const uint8_t *mem, uint64_t size)
 	return n;
 }
 
-/* Check memory that the victim writes itself, word by word in any order. @return new bytes */
+/*
+ * Check memory that the victim wrote itself: each word is new or old, in any order. @return the
+ * number of new bytes
+ */
 static uint64_t
 written_words(const uint8_t *mem, uint64_t size)
 {
@@ -312,8 +316,8 @@ check_victim_posts(const struct steps_scenario *sc, const struct steps_living *l
 	case LEAT_OP_SEND:
 	case LEAT_OP_TSEND:
 		/*
-		 * A copied message is published when post returns, a large one only when the send
-		 * is done.
+		 * A small message is copied, and published when post returns; a large one has
+		 * arrived only when its send came back.
 		 */
 		CHECK(atomic_load(&n->taken) != 0 ||
 			      l->v.received >= (sc->size == STEPS_LARGE ? done : posted),
@@ -366,7 +370,10 @@ check_received(const struct steps_scenario *sc, const struct steps_living *l,
 	return received == sc->nb;
 }
 
-/* Check the victim as target; a copy to its memory may have been cut off anywhere. */
+/*
+ * Check the ops of the survivor whose target was the victim; a copy to the victim's memory may have
+ * stopped at any byte.
+ */
 static bool
 check_survivor_posts(const struct steps_scenario *sc, const struct steps_living *l,
 		     const struct steps_notes *n)

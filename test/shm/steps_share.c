@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Take memory back that a victim reaches: see steps_share.h. */
+/* The survivor takes back memory that a victim accesses: see steps_share.h. */
 
 #include <errno.h>
 
@@ -72,7 +72,7 @@ steps_share_turn(struct steps_living *l)
 	taken.done = taken.what == REGION ? deregister(l) : steps_peer_gone(l);
 	if (taken.done) {
 		memcpy(taken.memory, l->memory, STEPS_MEMORY);
-		/* The buffers of the survivor's sends are its own again as well. */
+		/* The survivor's send buffers are its own again too: overwrite them. */
 		memset(l->v.buf, 0xee, STEPS_MEMORY);
 	}
 	return taken.done;

@@ -3,7 +3,7 @@
 #define STEPS_SHARE_H
 
 /*
- * The survivor takes back memory that the victim reaches with share=1.
+ * The survivor takes back memory that the victim accesses directly, with share=1.
  *
  *     the victim is killed       the region is deregistered at once, or after the DISCONNECTED
  *                                event: -EBUSY is allowed only before it
@@ -19,15 +19,15 @@
 bool steps_share_direct(const struct steps_scenario *sc);
 
 /*
- * For a killed victim: deregister the region, within a few turns. @return whether it was busy: the
- * victim was killed in it
+ * For a killed victim: deregister the region, which must succeed within a few turns. @return
+ * whether it was busy at first: the victim was killed while it accessed the region
  */
 bool steps_share_deregister(struct steps_living *l);
 
 /* For a stopped victim: begin to take the memory back. */
 void steps_share_take(const struct steps_scenario *sc, struct steps_living *l,
 		      struct steps_notes *n, bool region);
-/* Try to finish that, in each turn. @return whether it is done */
+/* Try to finish taking the memory back; called in each turn. @return whether it is done */
 bool steps_share_turn(struct steps_living *l);
 /*
  * The victim has passed its second mark and is dead: nothing may have changed since the memory was

@@ -37,7 +37,7 @@ steps_trace_break(pid_t pid, uint64_t at)
 	       ptrace(PTRACE_POKEUSER, pid, DR7, 1) == 0;
 }
 #else
-/* Processors without single-stepping here: stepper_works() reports that. */
+/* Stubs: on this processor victims are not single-stepped, as stepper_works() reports. */
 static uint64_t
 next_address(pid_t pid)
 {
@@ -81,7 +81,7 @@ count_passed(struct steps_trace *t)
 
 	while (room < 2 * t->nb)
 		room *= 2;
-	/* By address: the last step at it, plus one. */
+	/* Hash table, by address: 1 + the last step at this address; 0: empty. */
 	last = calloc(room, sizeof(*last));
 	CHECK(last != NULL, "out of memory");
 	for (i = 0; i < t->nb; i++) {

@@ -111,7 +111,7 @@ prepare_ops(const struct steps_scenario *sc, struct steps_victim *v)
 {
 	unsigned int i;
 
-	/* The target copies the messages from there. */
+	/* Use EAL memory: with share=1 the target copies the messages directly from it. */
 	if (sc->share && (steps_is_send(sc->type) || sc->type == LEAT_OP_WRITE_IMM)) {
 		v->buf = rte_zmalloc(NULL, STEPS_MEMORY, LEAT_CACHE_LINE);
 		CHECK(v->buf != NULL, "victim: out of EAL's memory");
@@ -177,7 +177,7 @@ poll_ops(struct steps_victim *v)
 	(void)sched_yield();
 }
 
-/* Will another op or receive come back? */
+/* Is the connection up, with ops or receives that have not come back? */
 static bool
 waits(const struct steps_scenario *sc, struct steps_notes *n)
 {

@@ -23,7 +23,7 @@ static struct {
 } regions[REGIONS];
 static unsigned int nb;
 
-/* Is the memory of this inode in the list? Two endpoints of this process may have mapped it. */
+/* Is the memory with this inode already in the list? Both endpoints of this process may map it. */
 static bool
 is_there(uint64_t inode)
 {
@@ -108,6 +108,6 @@ steps_watch_call(pid_t pid, uint64_t at)
 
 	errno = 0;
 	word = ptrace(PTRACE_PEEKTEXT, pid, at, NULL);
-	/* At the end of a mapping's last page there is no whole word, and no system call. */
+	/* If reading the word failed, it crosses the end of a mapping: no system call there. */
 	return errno == 0 && (word & 0xffff) == SYSCALL;
 }

@@ -7,9 +7,9 @@
  * survivor, and system calls. Kills at any point between two such steps leave the same state
  * behind.
  *
- * The memory is what the survivor has mapped of endpoints: its own lanes and board, and the
- * victim's; and the beginning of the region that the victim may reach itself. It is compared with a
- * copy, which is renewed after each turn of the survivor.
+ * That memory is: the lanes and boards of the survivor and of the victim, which the survivor has
+ * mapped; and the beginning of the region that the victim may access directly. It is compared with
+ * a copy, which is renewed after each turn of the survivor.
  */
 
 #include <stdbool.h>
@@ -18,8 +18,8 @@
 #include <sys/types.h>
 
 /*
- * Renew the copy: the memory as it is now counts as unchanged. mem: a piece of memory besides that
- * of endpoints.
+ * Renew the copy: from now on the present contents count as unchanged. mem, len: memory to watch
+ * besides that of the endpoints.
  */
 void steps_watch_renew(const void *mem, size_t len);
 /* @return whether the memory has changed since the last call; the copy is renewed */

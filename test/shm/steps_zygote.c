@@ -40,7 +40,7 @@ victim(pid_t survivor, int fd)
 	_exit(1);
 }
 
-/* Fork a victim. Returns only in the helper, which then ends. */
+/* Fork a victim. This returns only in the parent, the helper, which then ends. */
 static void
 helper(pid_t survivor, int fd)
 {
@@ -59,7 +59,7 @@ serve(pid_t survivor, int fd)
 	char order;
 	pid_t pid;
 
-	/* Block it in all threads that EAL makes in a victim, too. */
+	/* Block SIGUSR1 here, so that threads that EAL creates in a victim inherit the mask. */
 	(void)sigemptyset(&go);
 	(void)sigaddset(&go, SIGUSR1);
 	CHECK(sigprocmask(SIG_BLOCK, &go, NULL) == 0, "zygote: signals: %s", strerror(errno));

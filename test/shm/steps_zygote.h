@@ -3,9 +3,9 @@
 #define STEPS_ZYGOTE_H
 
 /*
- * Victims that have EAL memory of their own. A fork of the survivor would have the survivor's EAL;
- * so a third process, the zygote, is forked before the survivor starts EAL, and victims are forks
- * of the zygote:
+ * Victims that have EAL memory of their own. A fork of the survivor would inherit the survivor's
+ * EAL. So a third process, the zygote, is forked before the survivor starts EAL, and victims are
+ * forks of the zygote:
  *
  *     survivor -- fork --> zygote                                 (no EAL)
  *     survivor: leat_init()
@@ -25,7 +25,7 @@
  * run(), which does not return.
  */
 void steps_zygote_start(unsigned int victims, void (*prepare)(void), void (*run)(void));
-/* Let the oldest victim go on. @return it, a child of this process */
+/* Let the victim that waits longest run. @return its pid; it is a child of this process */
 pid_t steps_zygote_victim(void);
 /* End the zygote, and the victims that were not needed. */
 void steps_zygote_end(void);

@@ -93,7 +93,8 @@ initiator(void)
 	UNTIL(PATIENCE_US, , event(ep, LEAT_EV_CONNECTED, &ev), "the initiator is not connected");
 	memcpy(&rkey, ev.priv, sizeof(rkey));
 	/*
-	 * The target is up when its message arrives: from then on its regions are reached directly.
+	 * Wait for a message of the target: after it the connection is up on both sides, and this
+	 * side accesses the target's regions directly.
 	 */
 	CHECK(leat_ep_post(ep, &p, 1) == 1, "%s", leat_err_msg());
 	UNTIL(PATIENCE_US, (void)leat_ep_events(ep, NULL, 0), leat_ep_poll(ep, &p, 1) == 1,
@@ -168,7 +169,8 @@ let_in(void)
 }
 
 /*
- * Stop the initiator. @return true: it stands still in the middle of a WRITE; else it was let go on
+ * Stop the initiator. @return true: it stands still in the middle of a WRITE; false: it was not in
+ * one, and runs again
  */
 static bool
 stop_it(void)
@@ -229,7 +231,7 @@ assert_ends(int status)
 {
 	int how;
 
-	/* The initiator may wait for an answer of the endpoint. */
+	/* Drive the target meanwhile: the initiator may wait for its answer. */
 	UNTIL(PATIENCE_US, drive(), waitpid(t.pid, &how, WNOHANG) == t.pid, "it does not end");
 	assert_int_equal(how, status);
 }
@@ -259,7 +261,7 @@ test_deregister_and_go_on(void **state)
 	for (i = 0; i < WORDS; i++)
 		again += t.words[i];
 	assert_int_equal(sum, again);
-	/* The initiator learned of it at its next WRITE. */
+	/* The initiator learned of the deregistration at its next WRITE, and ended. */
 	assert_ends(0);
 	assert_int_equal(leat_ep_close(t.ep, 0, NULL, NULL), 0);
 }

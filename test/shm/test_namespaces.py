@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Two containers' worth of namespaces that share a directory: test_namespaces.py LEAT_PERF"""
+"""Run two leat-perf in namespaces of their own, as in containers, that share only a directory:
+test_namespaces.py LEAT_PERF"""
 
 import os
 import shutil
@@ -15,7 +16,8 @@ from perf_lib import (CPU_A, CPU_B, Proc, SIGKILL, Skipped, case, check, clean, 
 
 UNSHARE = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount",
            "--ipc", "--mount-proc"]
-# Sizes of /dev/shm: a container has 64 MiB, or what it was given.
+# Commands that make a small /dev/shm, and one that can't be used. Containers have 64 MiB by
+# default.
 SMALL = "mount -t tmpfs -o size=1m shm /dev/shm"
 NONE = "mount -t tmpfs -o size=4k,ro shm /dev/shm"
 OPS = ["send", "tagged", "write", "write_imm", "read", "fetch_add", "cmp_swap"]
