@@ -51,7 +51,7 @@ run(const struct test *test, unsigned int limit_s)
 static bool
 passes(const struct test *test)
 {
-	/* A kill takes some milliseconds. */
+	/* Each kill takes some milliseconds: more kills need more time. */
 	unsigned int limit_s = STUCK_S + test_nb_kills / 20;
 	int status;
 	pid_t pid;
@@ -96,7 +96,7 @@ wanted(const char *name, char **names, int nb)
 	return found;
 }
 
-/* Run as a program that a test started by exec. */
+/* Act as the named program, which a test has started with exec. */
 static int
 run_child(const char *name, int fd)
 {

@@ -289,7 +289,7 @@ struct sim_cq {
 	uint32_t size; /**< of the ring: a power of two */
 	uint32_t head, tail;
 	_Atomic uint32_t nb;
-	/** QPs that complete here; one with both queues here counts twice */
+	/** send and receive queues that complete here: a QP can count twice */
 	_Atomic uint32_t nb_qps;
 	LIST_HEAD(, sim_qp) receivers; /**< changed under poll_lock */
 	LIST_HEAD(, sim_qp) senders;   /**< changed under poll_lock */
@@ -331,12 +331,12 @@ struct sim_wqe {
 	uint32_t inline_len;
 	char data[SIM_INLINE];
 	/** @name When a held request leaves @{ */
-	uint64_t seq;	       /**< number of the QP's post */
-	uint64_t leave_at_seq; /**< leave when so many have been posted ... */
+	uint64_t seq;	       /**< number of this post of the QP */
+	uint64_t leave_at_seq; /**< leave when seq of the QP has reached this ... */
 	uint64_t leave_at_ns;  /**< ... or at this time */
-	bool ordered;	       /**< held for the first time: it keeps to the reorder window */
+	bool ordered;	       /**< held for the first time: the reorder window applies */
 	uint32_t retries;      /**< left, after RNR */
-	bool unresponsive;     /**< leave_at_ns is its timeout */
+	bool unresponsive;     /**< no answer from the peer: leave_at_ns is the timeout */
 			       /** @} */
 };
 
@@ -358,7 +358,9 @@ struct sim_qp {
 	uint32_t rnr_retry; /**< 7: for ever */
 
 	/** @name Send queue, under lock @{ */
-	/** Guards the state as well, which the receive queue's lock guards too. */
+	/**
+	 * Also guards the QP's state, as does rq_lock: a change takes both, a reader one of them.
+	 */
 	pthread_mutex_t lock;
 	struct sim_wqe *wqes;
 	TAILQ_HEAD(sim_wqes, sim_wqe) free, held;
@@ -433,7 +435,7 @@ enum sim_status sim_transmit(struct sim_qp *qp, struct sim_wqe *wqe);
 /** Start the thread, which also holds the host's up mutex. Return 0, or an errno. */
 int sim_thread_start(void);
 void sim_thread_stop(void);
-/** Wake the thread at a time, when a QP has something to send. */
+/** Wake the thread at time at, ns, at which a QP has something to send. */
 void sim_thread_wake(uint64_t at);
 void sim_thread_add(struct sim_qp *qp);
 void sim_thread_del(struct sim_qp *qp);

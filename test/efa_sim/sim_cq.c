@@ -13,7 +13,7 @@
 /* The first position, so that positions wrap to 0 soon in each run. */
 #define FIRST (UINT32_MAX - 99)
 
-/* Polls in a row that find nothing before a message that is held for reordering leaves. */
+/* After this many empty polls in a row one message that is held for reordering leaves. */
 #define EMPTY_MAX 16
 
 static struct sim_cq *

@@ -173,7 +173,7 @@ ibv_open_device(struct ibv_device *device)
 {
 	struct sim_device *own = (struct sim_device *)device;
 	struct sim_context *context;
-	int err = start(); /* the child of a fork may use its parent's list */
+	int err = start(); /* the child of a fork may pass a device of its parent's list */
 
 	if (err != 0) {
 		errno = err;

@@ -35,7 +35,7 @@ sim_mr_fork(enum sim_fork when)
 		pthread_rwlock_unlock(&lock);
 	} else {
 		memset(table, 0, sizeof(table));
-		lock = initial; /* its owner is a thread of the parent */
+		lock = initial; /* a thread of the parent held it: the child has no such thread */
 	}
 }
 

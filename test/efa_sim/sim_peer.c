@@ -52,10 +52,10 @@ sim_peer_fork(enum sim_fork when)
 {
 	struct sim_peer *peer;
 
-	/* The child's AHs are the parent's: their peers are never looked at again. */
+	/* The child uses no AH of the parent, so it needs none of their peers. */
 	while (when == SIM_FORK_CHILD && (peer = LIST_FIRST(&peers.all)) != NULL) {
 		LIST_REMOVE(peer, next);
-		/* If it is locked, a thread of the parent was changing it. */
+		/* If the peer is locked, a thread of the parent was changing it: leave its maps. */
 		if (pthread_mutex_trylock(&peer->lock) == 0)
 			unmap(peer);
 		free(peer);

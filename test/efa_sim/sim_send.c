@@ -39,7 +39,7 @@ complete(struct sim_qp *qp, struct sim_wqe *wqe, enum sim_status status)
 	sim_cq_push(qp->send_cq, &cqe);
 }
 
-/* Hold a request until a time, or until so many have been posted. */
+/* Hold a request until at_ns, or until the QP's seq has reached at_seq. */
 static void
 hold(struct sim_qp *qp, struct sim_wqe *wqe, uint64_t at_ns, uint64_t at_seq)
 {
@@ -143,7 +143,9 @@ release(struct sim_qp *qp, uint64_t now)
 			oldest = wqe;
 		}
 	}
-	/* Requests whose time has passed wait for the oldest one: it decides. */
+	/*
+	 * Requests that are still held past their time wait for the oldest one, whose time counts.
+	 */
 	TAILQ_FOREACH(wqe, &qp->held, next)
 		if (wqe->leave_at_ns > now && wqe->leave_at_ns < wake)
 			wake = wqe->leave_at_ns;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The thread of the library. It sends held requests when their time has come, and holds the mutex
- * by which other processes see that this one lives.
+ * The thread of the library. It sends held requests when their time has come. It also holds the
+ * host's up mutex, by which other processes see that this one lives.
  */
 
 #include <errno.h>

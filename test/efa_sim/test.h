@@ -42,7 +42,7 @@ struct test {
 	const char *config; /**< EFA_SIM of the test; NULL: the defaults */
 	void (*run)(void);
 	int status;	    /**< expected exit status of the process */
-	bool forks_threads; /**< a sanitizer's allocator hangs in the child: skipped then */
+	bool forks_threads; /**< forks with threads: skipped under a sanitizer */
 };
 
 extern const struct test tests_device[], tests_srd[], tests_ud[], tests_status[], tests_limits[],
@@ -132,7 +132,7 @@ int post_send(struct ep *ep, uint64_t wr_id, struct ibv_ah *ah, const struct add
 int post_send_sges(struct ep *ep, uint64_t wr_id, struct ibv_ah *ah, const struct addr *to,
 		   struct ibv_sge *sge, int nb, unsigned int flags);
 int post_recv_sges(struct ep *ep, uint64_t wr_id, struct ibv_sge *sge, int nb);
-/** READ into the endpoint's memory, or into any. */
+/** Post a READ into the endpoint's memory, or into any memory. */
 int post_read(struct ep *ep, uint64_t wr_id, struct ibv_ah *ah, const struct addr *from,
 	      uint64_t remote, uint32_t offset, uint32_t length);
 int post_read_sge(struct ep *ep, uint64_t wr_id, struct ibv_ah *ah, const struct addr *from,
@@ -169,11 +169,13 @@ struct child {
  * Fork. The child calls run() and exits with 0. Only tests of fork call this with an open device.
  */
 void child_start(struct child *child, void (*run)(int fd, void *arg), void *arg);
-/** The same in a program started by exec. */
+/**
+ * As child_start(), but the child executes a program of its own: "echo" or "echo-once".
+ */
 void child_exec(struct child *child, const char *name);
-/** Run as the program that child_exec() started. */
+/** Replace this process by that program, with fd as its socket. */
 void become(const char *name, int fd) __attribute__((noreturn));
-/** Programs for child_exec(), by their names with dashes. */
+/** The programs "echo" and "echo-once". */
 void child_echo(int fd, void *arg);
 void child_echo_once(int fd, void *arg);
 /** Wait for the child, which must exit with 0. */

@@ -67,7 +67,7 @@ inherited(int fd, void *arg)
 	CHECK_EQUAL(post_read(&p->ep, 1, p->ah, &p->ep.addr, p->ep.addr.mem, 0, 8), EIO);
 	CHECK_EQUAL(ibv_start_poll(p->ep.cq, &poll), EIO);
 	parent_close(p);
-	/* The child's own objects are not disturbed by them. */
+	/* Objects that the child creates itself work, though it has freed the inherited ones. */
 	parent_open(&own);
 	loop(&own.ep, own.ah);
 	parent_close(&own);
@@ -151,7 +151,7 @@ child_is_a_host(void)
 			CHECK_EQUAL(post_send(&p.ep, 3, ah, &to, 0, 8), 0);
 			CHECK_EQUAL(comp_expect(&p.ep, ST_BAD_QPN), 3);
 		}
-		/* the child's arena, which tells that it has ended */
+		/* the map of the child's arena, whose up mutex shows that the child has ended */
 		CHECK_EQUAL(nb_sim_maps(), maps + 1);
 		ah_close(ah);
 		CHECK_EQUAL(nb_sim_maps(), maps);
@@ -160,7 +160,7 @@ child_is_a_host(void)
 	parent_close(&p);
 }
 
-/* A grandchild, whose parent is a host as well. */
+/* A chain of forks: each process opens a device, and its own device works beside its child's. */
 static void
 nested(int fd, void *arg)
 {
@@ -248,7 +248,10 @@ threads(void)
 	parent_close(&p);
 }
 
-/* The process executes another program: its device is gone with all objects. */
+/*
+ * The child executes another program: its device and all objects are gone, so a send to its old QP
+ * fails.
+ */
 static void
 changing(int fd, void *arg)
 {

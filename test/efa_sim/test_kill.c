@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A process is killed at a random moment while it opens, sends, receives and reads. Its peer must
- * get a status, go on, and keep nothing of it.
+ * A process is killed at a random moment while it opens, sends, receives and reads. Its peer's
+ * requests must complete with a status; the peer goes on, and keeps no memory or descriptor of the
+ * dead process.
  */
 
 #include <arpa/inet.h>
@@ -242,7 +243,9 @@ dying(int fd, void *arg)
 	CHECK_EQUAL(post_send_sges(&ep, 1, ah, to, &sge, 1, 0), 0);
 }
 
-/* The next sender finds the inbox as it was before. */
+/*
+ * A sender is killed while it fills an inbox: its message does not arrive, the next sender's does.
+ */
 static void
 killed_in_an_inbox(void)
 {

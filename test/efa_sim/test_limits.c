@@ -82,7 +82,10 @@ recv_depth(void)
 		CHECK_EQUAL(post_recv(&a, i, 0, 8), 0);
 	CHECK_EQUAL(post_recv(&a, 64, 0, 8), ENOMEM);
 	CHECK_EQUAL(post_send(&a, 1000, ah, &a.addr, 0, 8), 0);
-	/* The completion of the send comes first: it is in the ring. */
+	/*
+	 * Polling looks at the ring first: the completion of the send comes before those of
+	 * receives.
+	 */
 	CHECK_EQUAL(comp_expect(&a, ST_OK), 1000);
 	CHECK_EQUAL(post_recv(&a, 64, 0, 8), ENOMEM);
 	comp_wait(&a, &comp);

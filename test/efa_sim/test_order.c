@@ -33,8 +33,8 @@ take(struct ep *ep, struct order *order)
 }
 
 /*
- * The endpoint sends NB messages to itself; all must arrive, or (all is false) those that don't
- * wait for later posts.
+ * Send NB messages from an endpoint to itself. With all, wait until all have arrived; else only
+ * take those that have, since the last ones wait for later posts.
  */
 static void
 run(struct order *order, bool all)
@@ -105,7 +105,7 @@ check_window(const struct order *order, uint32_t window, uint32_t *most)
 
 static struct order order, other;
 
-/* hold-us is so long that messages are released by posts alone. */
+/* The configured hold-us is so long that only later posts release a message. */
 static void
 window(uint32_t size)
 {
@@ -214,7 +214,7 @@ polled_in_vain(void)
 	CHECK(now_ns() - begin < 8000000000ull);
 }
 
-/* Post and never poll: the emulator's thread sends within the time for which it may hold. */
+/* Post and never poll: the emulator's thread must send the messages within hold-us. */
 static void
 silent(int fd, void *arg)
 {

@@ -73,7 +73,7 @@ growing(void)
 	host_close(&host);
 }
 
-/* The QP that would be polled next is destroyed. */
+/* The QP whose inbox would be polled next is destroyed: polling goes on with the other QPs. */
 static void
 destroyed_next(void)
 {
@@ -152,7 +152,10 @@ poll_some(void)
 	nb_polled += nb;
 }
 
-/* Post and poll in several threads. Each posts a receive before it sends. */
+/*
+ * Several threads run this: they post and poll on one QP, and no completion may get lost. Each
+ * posts a receive before it sends.
+ */
 static void *
 busy(void *arg)
 {

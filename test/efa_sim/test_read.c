@@ -160,7 +160,7 @@ read_sizes(void)
 		if (n < BIG)
 			CHECK_EQUAL(r.mem[n], 0);
 	}
-	/* A READ without any buffer. */
+	/* A READ without a buffer reads nothing, and succeeds. */
 	CHECK_EQUAL(post_read_sge(&r.ep, 6, r.ah, &r.shown.addr, r.shown.big_key, r.shown.big,
 				  NULL),
 		    0);
@@ -209,7 +209,7 @@ read_keys(void)
 	read_of(&r, s->stale_key, s->big, 8, ST_BAD_ADDRESS);
 	read_of(&r, s->other_pd_key, s->big, 8, ST_BAD_ADDRESS);
 	read_of(&r, s->other_device_key, s->big, 8, ST_BAD_ADDRESS);
-	/* The local memory must be writable. */
+	/* A READ into local memory without the right to write fails. */
 	CHECK_EQUAL(ibv_dereg_mr(r.mr), 0);
 	r.mr = ibv_reg_mr(r.host.pd, r.mem, BIG, IBV_ACCESS_REMOTE_READ);
 	CHECK(r.mr != NULL);

@@ -124,7 +124,7 @@ inlined(void)
 	CHECK_EQUAL(post_send_sges(&a, 1, ah, &b.addr, sge, 2, IBV_SEND_INLINE), 0);
 	CHECK_EQUAL(post_send_sges(&a, 2, ah, &b.addr, NULL, 0, IBV_SEND_INLINE), 0);
 	memset(data, 0, sizeof(data));
-	/* The receives come after the held messages (reorder). */
+	/* Post the receives only now: the configuration holds the messages back (reorder). */
 	CHECK_EQUAL(post_recv(&b, 3, 0, 100), 0);
 	CHECK_EQUAL(post_recv(&b, 4, 100, 100), 0);
 	for (int i = 0; i < 2; i++) {
@@ -284,8 +284,8 @@ one_of_many(int fd, void *arg)
 		uint32_t place = i % 64 * 1024;
 
 		/*
-		 * A place is free when its previous message has completed, which may happen in any
-		 * order.
+		 * A place of the buffer is free again when its last message has completed; messages
+		 * complete in any order.
 		 */
 		for (; i >= 64 && ep.mem[place + LONG] != 0; done++) {
 			comp_wait(&ep, &comp);

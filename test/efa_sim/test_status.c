@@ -156,7 +156,10 @@ bad_lkey(void)
 	host_close(&host);
 }
 
-/* A region and an address handle are freed while messages wait in the send queue. */
+/*
+ * A region and an address handle are freed while messages that use them wait in the send queue:
+ * only these messages fail.
+ */
 static void
 held(void)
 {
@@ -194,7 +197,7 @@ held(void)
 	}
 	CHECK_EQUAL(seen, 7);
 	CHECK_EQUAL(comp_expect(&b, ST_OK), 9);
-	/* A QP is destroyed with messages in its queue. */
+	/* A QP is destroyed with a message in its send queue: it keeps no map of the peer. */
 	gone = ah_open(&host, &host.gid);
 	CHECK_EQUAL(post_send(&a, 1, gone, &b.addr, 0, 8), 0);
 	ah_close(gone);
@@ -286,7 +289,9 @@ bad_qpn(void)
 	CHECK_EQUAL(post_send(&a, 1, ah, &b.addr, 0, 8), 0);
 	comp_expect(&a, ST_OK);
 	comp_expect(&b, ST_OK);
-	/* The QP is destroyed; then its number belongs to a new QP with another qkey. */
+	/*
+	 * A send to a destroyed QP fails, also when a new QP with another qkey has the same number.
+	 */
 	to = b.addr;
 	ep_close(&b);
 	CHECK_EQUAL(post_send(&a, 1, ah, &to, 0, 8), 0);
@@ -443,7 +448,7 @@ rnr_for_ever(void)
 	host_close(&host);
 }
 
-/* A host is cut off after three messages. */
+/* The host's network is cut off after it has received three messages (deaf-after). */
 static void
 deaf(int fd, void *arg)
 {
@@ -460,7 +465,7 @@ deaf(int fd, void *arg)
 		CHECK_EQUAL(post_recv(&ep, i, 0, 100), 0);
 	put(fd, &ep.addr, sizeof(ep.addr));
 	get(fd, &other, sizeof(other));
-	/* The messages from before are received; nothing can be sent any more. */
+	/* The three messages can still be polled; sends fail with a timeout. */
 	for (uint64_t i = 0; i < 3; i++)
 		CHECK_EQUAL(comp_expect(&ep, ST_OK), i);
 	ah = ah_open(&host, &other.gid);

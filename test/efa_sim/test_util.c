@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Devices, queue pairs and completions, in few words. */
+/* Helpers with which tests open devices and queue pairs, post, and wait for completions. */
 
 #include <dirent.h>
 #include <dlfcn.h>
