@@ -176,8 +176,8 @@ class Listener(Proc):
 
 
 class Port:
-    """A port that no other program gets, and on which nothing listens; a listener can be told to
-    use it."""
+    """A port on which nothing listens, reserved: no other program gets it, but a leat-perf that is
+    given its number can listen on it."""
 
     def __enter__(self):
         self.socket = socket.socket()

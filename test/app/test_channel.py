@@ -84,7 +84,7 @@ class Channel:
         return j
 
     def until(self, what):
-        """Look at the channel until the condition holds."""
+        """Inspect the channel until the condition holds."""
         end = time.monotonic() + DEADLINE
         while not what(self.inspect()):
             check(time.monotonic() < end, "it did not come to that: %s" % self.inspect())

@@ -206,7 +206,7 @@ def closed_at_once():
         c.s.sendall(command("PING") + command("QUIT"))
         check(c.read() == "+PONG" and c.read() == "+OK" and c.ended(), "QUIT")
         c.close()
-        # Killed by the server: the client sees the end without sending anything.
+        # The server kills a client's connection: the client sees its end without sending anything.
         c = g.connect()
         number = c.call("CLIENT", "ID")
         s.direct.call("CLIENT", "KILL", "ID", number)
@@ -267,7 +267,7 @@ def client_killed():
 
 @case
 def many_connects():
-    """A thousand; ten thousand in the soak suite; another client transfers meanwhile."""
+    """A thousand clients, ten thousand in soak, while another client transfers data."""
     with Server() as s, gateways(s) as g:
         steady = g.connect()
         value = os.urandom(100000)
@@ -636,7 +636,7 @@ def numbers():
 def asleep():
     """With silent clients the gateway takes almost no CPU time."""
     with Server() as s, gateways(s) as g:
-        # One after the other: a hundred that connect at once are the subject of another test.
+        # Connect one after the other: another test connects a hundred at once.
         cs = []
         for _ in range(100):
             cs.append(g.connect())

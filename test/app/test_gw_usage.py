@@ -108,7 +108,7 @@ def open_to_others():
         bad(2, "asks for no password", TCP, ["--listen", "0.0.0.0:0", "--backend", s.sock])
         starts(TCP, ["--listen", "0.0.0.0:0", "--backend", s.sock, "--allow", "10.0.0.0/8"])
         starts(TCP, ["--listen", "127.0.0.1:0", "--backend", s.sock])
-        # Names within the process.
+        # The ring device's addresses are names within the process, so any of them is allowed.
         starts(RING, ["--listen", "0.0.0.0:1", "--backend", s.sock])
         bad(2,
             "0.0.0.0:0 can be reached from other machines, .* sees clients of the gateway only: "

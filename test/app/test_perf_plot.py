@@ -38,7 +38,7 @@ class Picture:
         self.lines = list(top.iter(SVG + "polyline"))
 
     def curves(self, dashed):
-        """Points of the thick lines that are not of the legend."""
+        """Return the points of each curve: the thick lines, except those in the legend."""
         curves = [[tuple(map(float, p.split(","))) for p in line.get("points").split()]
                   for line in self.lines
                   if line.get("stroke-width") == "2.2"
@@ -57,7 +57,7 @@ def latency_over_size():
         check(text in picture.texts, "%s: %s" % (text, picture.texts))
     curves = picture.curves(False)
     check([len(points) for points in curves] == [3, 3], curves)
-    # Larger is further to the right, and in the picture.
+    # Larger values are further to the right, and all points lie inside the picture.
     for points in curves:
         check(points == sorted(points) and all(0 < y < 480 for _, y in points), points)
 

@@ -127,7 +127,7 @@ def by_duration():
 
 @case
 def large_messages():
-    # More than the budget for buffers: single messages, a window of one.
+    # The message exceeds the budget for buffers: send one at a time.
     p = self_run(2, ["--op", "send", "--check", "-n", "1", "--warmup", "0", "--size", "300M",
                      "--json", "--timeout", "60"])
     clean(p, ["send"], [300 << 20])
@@ -220,7 +220,7 @@ def says_when_it_is_not_alone():
 
 @case
 def sleeps_instead_of_polling():
-    # Rounds that each waited for the next look at events would take 4 ms each.
+    # If a round had to wait for the next read of events, it would take 4 ms.
     p = run(lcores(2) + [RING], ["--self", "--idle", "block", "--op", "all", "--check", "--json",
                                  "-n", "200", "--size", "8,65536"])
     clean(p, ALL_OPS, [8, 65536])

@@ -25,7 +25,7 @@ def every_test_as_often_as_asked_for():
             check(all(x["latency"]["min_us"] > 0
                       for x in j["results"] + [{"latency": j["connect"]}]), str(j))
         c = r.connect()
-        # set: twice as many, and the keys before each get
+        # Two runs. SET is also called for each of the 500 keys, so that GET finds them.
         check(c.calls("ping") == 6002 and c.calls("set") == 2 * (3001 + 500) and
               c.calls("get") == 6002 and
               c.calls("mset") == 6002 and c.calls("lrange") == 6002 and c.calls("rpush") == 200,
@@ -330,7 +330,7 @@ def signals():
             p.signal(sig)
             p.code = p.wait()
             j = results(p)
-            # The server has seen 1000; 50 clients may have 4 without a reply.
+            # The server has handled 1000, of which 50 clients may each miss up to 4 replies.
             check(p.code == code and j["interrupted"] and j["results"][0]["requests"] >= 800,
                   p.text())
             check("of lcore" not in p.err(), p.text())

@@ -102,7 +102,7 @@ def by_time():
 def open_loop():
     j = clean(self_run(RING, ["--rate", "3K", "-n", "900", "--warmup", "30"]), 900, 60)
     check(j["total"]["elapsed_s"] > 0.25, str(j["total"]))
-    # More than possible: calls that never began are counted, in batches of 3.
+    # A rate that can't be reached: calls that never began are counted as unsent, in batches of 3.
     t = results(expect_ok(self_run(RING, ["--rate", "1G", "-D", "0.1", "--warmup", "0"])))["total"]
     check(t["unsent"] > 0 and 3 * t["unsent"] + t["calls"] in range(100000000, 100000010), str(t))
 

@@ -96,7 +96,7 @@ test_the_largest_fits(void **state)
 	assert_int_equal(rb_nodes_get(buf, (size_t)k, &got), -EPROTO);
 }
 
-/* Every byte of a hello, changed: refused, or still a possible plan and card. */
+/* Change every byte of a hello: it must be refused, or still describe a valid plan and card. */
 static void
 test_hostile_hellos(void **state)
 {

@@ -169,7 +169,7 @@ use_asan() {
 	[ -n "$ASAN_BUILD" ] && [ -e "$ASAN_BUILD/drivers/libleat_driver_verbs.so" ] || return 1
 	DRIVER=$ASAN_BUILD/drivers/libleat_driver_verbs.so
 	CONFORMANCE=$ASAN_BUILD/test/driver/leat-conformance
-	# Less memory, and less time for every allocation.
+	# Options that save memory, and time in every allocation.
 	export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}quarantine_size_mb=16
 	ASAN_OPTIONS+=:malloc_context_size=8
 }

@@ -194,7 +194,8 @@ make_initramfs() {
 	"$dir/busybox" depmod -b "$part" "$version" || broken "depmod"
 	(cd "$part" && find . | cpio -o -H newc --quiet) >"$out.part"
 	rm -rf "$part"
-	# Remove those of other versions of this tree, but not a new one: it may be about to boot.
+	# Remove the initramfs of other versions of this tree, but none younger than a day: a guest
+	# may be about to boot it.
 	find "$dir" -name 'initramfs-*' -mmin +1440 -delete
 	mv "$out.part" "$out"
 }
@@ -204,7 +205,7 @@ clean() {
 	local run
 	rm -rf "$state"/*.part "$state"/*/*.part
 	while read -r run; do
-		# The lock is held as long as the run or its qemu lives.
+		# A run and its qemu hold this lock as long as they live.
 		if [ ! -e "$run/alive" ] || flock -n "$run/alive" true; then
 			rm -rf "$run"
 		fi

@@ -34,7 +34,8 @@ static struct side server, client;
 static uint64_t client_nr, nb_messages;
 
 /*
- * Small messages, some that need a send of their own, a few that don't fit a segment of any device.
+ * @return the size of message k, bytes: mostly small; some need a send of their own, a few are
+ * longer than a segment of any device
  */
 static uint64_t
 size_of(uint64_t k)

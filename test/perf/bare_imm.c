@@ -33,7 +33,7 @@ struct bare_imm {
 	struct rdma_cm_id *listener, *id;
 	struct ibv_cq *scq, *rcq;
 	struct ibv_mr *mr;
-	uint8_t *buf; /* where the peer writes, then the data that are written there */
+	uint8_t *buf; /* memory that the peer writes to, then the data that this side sends */
 	struct hello other;
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;

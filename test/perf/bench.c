@@ -194,8 +194,8 @@ bool
 bench_rest(int fd, uint64_t ns)
 {
 	/*
-	 * No events: data on the socket are for others to read. Only its end is reported without a
-	 * request.
+	 * Ask for no events: data on the socket must not end the rest. poll() reports a close all
+	 * the same.
 	 */
 	struct pollfd p = { .fd = fd };
 	struct timespec ts = { .tv_nsec = (long)ns };
@@ -294,7 +294,7 @@ repeat(struct bench_table *t, uint32_t row, bench_fn fn, void *arg)
 
 	t->disturbed[row] = false;
 	for (i = 0; i < t->nb_variants; i++) {
-		/* In forward and reverse order by turns. */
+		/* Every other repeat runs the variants in reverse order. */
 		unsigned int variant = row & 1 ? t->nb_variants - 1 - i : i;
 		bool disturbed = false;
 
@@ -339,7 +339,8 @@ bench_measure(struct bench_table *t, const struct bench_args *args, unsigned int
 	own1 = own_busy();
 
 	/*
-	 * The kernel counts in ticks of 10 ms: over a few ticks only the share would mean nothing.
+	 * The kernel counts CPU time in ticks of 10 ms: a share of only a few ticks would mean
+	 * nothing.
 	 */
 	if (end - start > UINT64_C(200000000))
 		t->others = ((cpu1 - cpu0) - (own1 - own0)) * 1e9 / (double)(end - start) / nb_cpus;

@@ -28,9 +28,9 @@
 #define BENCH_SKIP 77
 
 struct bench_args {
-	bool smoke;	  /* only a test that it works: few short repeats */
+	bool smoke;	  /* only test that the benchmark works: few short repeats */
 	uint32_t repeats; /* 0: the benchmark's own number */
-	uint32_t most;	  /* repeats, 0: BENCH_REPEATS_MAX; not an option */
+	uint32_t most;	  /* most repeats of a table, set by the benchmark; 0: BENCH_REPEATS_MAX */
 	double seconds;	  /* of each table of results; default 2 */
 	int argc;	  /* the remaining arguments, for EAL: argv[0], then the others */
 	char **argv;
@@ -87,7 +87,7 @@ struct bench_table {
 	unsigned int nb_variants;
 	uint32_t nb_repeats;
 	uint32_t nb_clean; /* undisturbed repeats */
-	bool all;	   /* there were too few of those: all were used */
+	bool all;	   /* too few were undisturbed, so all were used */
 	double v[BENCH_VARIANTS_MAX][BENCH_REPEATS_MAX];
 	bool disturbed[BENCH_REPEATS_MAX];
 	double others; /* share of the CPUs' time that other programs, or the hypervisor, used */

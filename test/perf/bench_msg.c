@@ -39,7 +39,7 @@ static const struct {
 	const char *unit;
 	uint64_t size;
 	unsigned int window;
-	uint64_t repeat, few; /* messages of a repeat: some milliseconds; with --smoke */
+	uint64_t repeat, few; /* messages of a repeat, which takes some ms; with --smoke */
 	enum bench_kind kind;
 	double target[2]; /* leat, plain; 0: none */
 } tables[TABLES_ALL] = {
@@ -78,7 +78,7 @@ is_tagged(unsigned int variant)
 	return variant >= TAGGED;
 }
 
-/* The first so many are measured. */
+/* @return how many variants this table measures, from the first on */
 static unsigned int
 variants(unsigned int table)
 {
@@ -267,7 +267,7 @@ msg_in(struct end *e, uint64_t n)
 			(void)leat_msg_recv(e->c, done, k);
 		n -= k;
 	}
-	/* What the sender still waits for. */
+	/* Poll once more: the sender may still wait for an acknowledgement. */
 	(void)msg_poll(e, done, 0);
 }
 
@@ -441,7 +441,7 @@ prepare(unsigned int variant)
 	}
 }
 
-/* Takes the receives of a table back. */
+/* Take back the receives that a table left posted. */
 static void
 unprepare(unsigned int variant)
 {

@@ -150,7 +150,10 @@ start(const struct fi_side_conf *conf)
 		if (b.child[variant] < 0)
 			bench_die("can't fork");
 		if (b.child[variant] == 0) {
-			/* Else the other child would not see the end of its first side. */
+			/*
+			 * Close this copy: otherwise the first child would not see its first side
+			 * close.
+			 */
 			if (variant > 0)
 				(void)close(b.fd[0]);
 			(void)close(fds[0]);

@@ -39,9 +39,9 @@ static const struct {
 	const char *name;
 	const char *unit;
 	unsigned int batch, window;
-	uint64_t repeat, few; /* calls of a repeat, which takes some milliseconds; with --smoke */
+	uint64_t repeat, few; /* calls of a repeat, which takes some ms; with --smoke */
 	enum bench_kind kind;
-	double target, target_slow; /* on ring; on devices whose messages take microseconds */
+	double target, target_slow; /* for ring; for devices whose messages take microseconds */
 } tables[TABLES] = {
 	[LAT] = { "lat", "ns", 1, 1, 1000, 64, BENCH_RATIO_MAX, 1.35, 1.25 },
 	[RATE1] = { "rate-1", "Mcalls/s", 1, WINDOW, 16000, 64, BENCH_RATIO_MIN, 0, 0.8 },

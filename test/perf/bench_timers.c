@@ -15,7 +15,7 @@
 #define MILLION 1000000U
 /* Timers in flight at a time, like a window of ops. */
 #define WINDOW 64
-/* Cycles as of a clock of 2 GHz; ticks of 32 us. */
+/* Cycles of a clock of 2 GHz, and a tick of 32 us. */
 #define US UINT64_C(2000)
 #define TICK (32 * US)
 #define START (UINT64_C(1) << 47)
@@ -36,7 +36,7 @@ on_timer(struct leat_wheel_node *node, void *arg)
 {
 	(void)arg;
 	b.fired++;
-	/* An idle timer that fired is started again, for about a minute. */
+	/* This idle timer fired: start it again, for another minute. */
 	leat_wheel_add(&b.wheel[BESIDE], node, node->expiry + 60000 * 1000 * US);
 }
 

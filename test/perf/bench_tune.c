@@ -49,7 +49,7 @@ static struct {
 static void
 repost(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 {
-	/* The endpoint is shut down at the end. */
+	/* ESHUTDOWN: the benchmark is ending. */
 	if (leat_ep_post(ep, ops, n) != n && rte_errno != ESHUTDOWN)
 		bench_die("post: %s", rte_strerror(rte_errno));
 }
@@ -209,7 +209,7 @@ stop_agent(void)
 	(void)waitpid(b.agent, NULL, 0);
 }
 
-/* leat_init() must start no control thread: the variants do. */
+/* Start leat without a control thread: the variants that need one start it. */
 static void
 start(struct bench_args *args)
 {

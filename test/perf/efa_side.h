@@ -29,8 +29,8 @@ struct efa_side {
 	 */
 	struct side *(*open)(const struct bench_args *args, char *tx, char *rx);
 	/*
-	 * Messages of up to max bytes are injected, 0: none. leat's side returns its own limit, the
-	 * reference is set to max.
+	 * Limit of injected messages, bytes; 0: none. leat's side ignores max and returns the
+	 * driver's limit; the reference sets its own to max.
 	 */
 	size_t (*inject_max)(struct side *s, size_t max);
 	/*

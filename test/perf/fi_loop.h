@@ -22,15 +22,15 @@
  *   of its own. The clock stops when the second side, having all messages, has answered.
  * - Neither side reads or writes the payload.
  *
- * Before the include stand `struct side`, which begins with a struct fi_loop, and these functions
- * (a request is the pointer that send and receive get and that poll returns):
+ * Define before the include: `struct side`, which begins with a struct fi_loop, and these
+ * functions. (A request is the pointer that is passed to send or receive, and that poll returns.)
  *
  *     side_prepare(s, size)   begins a measurement with messages of this size
  *     side_recv(s, i)         posts receive i
  *     side_again(s, reqs, n)  posts receives that came back
  *     side_complete_all(s)    sends complete from here on, injected or not
- *     side_send(s, n)         sends up to n messages with requests from the end of loop.free; those
- *                             that are in flight then leave it. Returns how many were taken.
+ *     side_send(s, n)         sends up to n messages with requests from the end of loop.free, and
+ *                             removes those that are in flight then. Returns how many were taken.
  *     side_answer(s, again, n, done)
  *                             sends one message, then posts the receive `again`: n is 2, or 1
  *                             without it, and `done` of them were taken before. Returns how many

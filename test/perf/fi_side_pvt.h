@@ -21,9 +21,9 @@
 /* After this time without any completion something hangs. */
 #define STUCK_NS UINT64_C(20000000000)
 /*
- * Time for bench_rest() after many empty polls. With a real-time priority the loops may keep the
- * kernel's thread that has the message to deliver from its CPU; yielding is not enough for a thread
- * of lower priority.
+ * Time, ns, for which a loop rests after many empty polls. A loop with real-time priority can
+ * starve the kernel thread that must deliver the message: yielding gives no CPU to a thread of
+ * lower priority.
  */
 #define REST_NS UINT64_C(20000)
 
@@ -32,7 +32,7 @@ struct fi_loop {
 	uint32_t nb_free;
 	uint32_t window;
 	uint32_t got;	   /* receives that came back and have not been consumed */
-	uint32_t expected; /* messages of this measurement; */
+	uint32_t expected; /* messages of this measurement */
 	uint32_t posted;   /* receives posted for them; never more */
 	uint32_t idle;
 	void *consumed; /* the receive to be posted again */

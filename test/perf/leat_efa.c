@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* leat's side of efa_side.h: its driver, where the provider matches tags. */
+/* leat's side of efa_side.h: the ofi driver, with tags that the provider matches. */
 
 #include <stdlib.h>
 #include <string.h>

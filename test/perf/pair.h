@@ -24,7 +24,7 @@ struct pair {
 	uint64_t arg;
 	uint32_t done __attribute__((aligned(128)));
 	uint64_t pushed; /* bench_pushed_off() of the second */
-	uint64_t before; /* of both threads, at the start */
+	uint64_t before; /* sum of both threads' bench_pushed_off() at the start */
 } __attribute__((aligned(128)));
 
 /* An order: the second thread ends. */

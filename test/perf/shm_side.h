@@ -91,7 +91,7 @@ void link_start(struct link *l);
 struct leat_rkey link_target(const struct link *l);
 /* Do the work that is due now and then. */
 void link_events(struct link *l);
-/* Close the endpoint. That the other side has closed is no error. */
+/* Close the endpoint. It is no error if the other side has already closed. */
 void link_close(struct link *l);
 
 /* The two sides of each loop, for n messages. */

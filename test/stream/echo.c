@@ -14,18 +14,18 @@
  *   --once N         end when N streams have ended
  *   --copy           read into a buffer, instead of borrowing
  * The client:
- *   --streams N      at the same time (1)
- *   --again N        so many streams, one after the other, in the place of each (1)
- *   --send BYTES     there and back, on each stream (1 MiB)
+ *   --streams N      N streams at the same time (1)
+ *   --again N        N streams one after the other in the place of each (1)
+ *   --send BYTES     bytes that go there and back on each stream (1 MiB)
  *   --pieces N,...   lengths of the writes, repeated (default: as much as there is room)
  *   --in-turn        write a piece only when the one before has come back
- *   --read N         read at most so many bytes at once
+ *   --read N         read at most N bytes at once
  *   --pause-after BYTES --pause MS
  *                    once, read nothing for MS after BYTES
  *   --zero-copy      write from registered memory
  *   --half-close     end this side's direction, then read to the end
  *   --beside         the first stream goes on until all others have ended
- *   --failing N      so many of all streams must fail (0)
+ *   --failing N      exactly N of all streams must fail (0)
  */
 
 #include <errno.h>

@@ -20,7 +20,7 @@ struct options {
 	/* Options of the client. */
 	uint32_t streams;	     /* at the same time */
 	uint32_t again;		     /* streams one after the other in the place of each */
-	uint32_t failing;	     /* so many of all these streams must fail */
+	uint32_t failing;	     /* number of all these streams that must fail */
 	bool beside;		     /* the first stream goes on until the others have ended */
 	uint64_t send;		     /* bytes there and back on each stream */
 	uint32_t pieces[PIECES_MAX]; /* lengths of the writes, repeated */
@@ -40,7 +40,9 @@ int server_start(void);
 int client_start(void);
 /* @return the address at which the server of this process listens */
 const char *server_addr(void);
-/* Called when all reactors have ended. Print what is wrong, and return whether nothing is. */
+/*
+ * Check the outcome, after all reactors have ended, and print what is wrong. @return true: nothing
+ */
 bool server_end(void);
 bool client_end(void);
 

@@ -146,8 +146,8 @@ conn_idle_slot(const struct conn *c)
 }
 
 /*
- * Write the next len bytes of the stream with this seed, at most conn_room(), in so many WRITEs,
- * the last of which has an immediate that counts them all.
+ * Write the next len bytes of the stream with this seed, at most conn_room(), in this number of
+ * WRITEs, the last of which has an immediate that counts all bytes.
  */
 int conn_write(struct conn *c, uint64_t seed, uint32_t len, unsigned int writes);
 

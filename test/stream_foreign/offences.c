@@ -216,7 +216,8 @@ wrong_key(struct conn *c)
 /* ---- standing still ---- */
 
 /*
- * Send a window's worth of bytes, of which the victim can send back none, or no more than 64 KiB.
+ * Fill the victim's window. The victim can't send the bytes back, since this side's window is
+ * unknown or is full after 64 KiB.
  */
 static int
 fill(struct conn *c)

@@ -135,8 +135,7 @@ byte_reader(struct conn *c, bool soak)
 }
 
 /*
- * Read nothing for a while, during which less than fits arrives: no byte may be lost, or come
- * later.
+ * Read nothing for a while. Then read to the end: no byte may be lost.
  */
 static int
 paused_reader(struct conn *c, bool soak)
@@ -177,7 +176,7 @@ both_full(struct conn *c, bool soak)
 			return fail(c, "the server takes bytes without end");
 	}
 	t.hold = false;
-	/* The bytes in flight, and a little more. */
+	/* Shorten the talk: finish with the bytes already written, and a little more. */
 	t.total = c->tx_total + (soak ? 16 : 1) * MIB;
 	return talk(&t, PATIENCE_MS);
 }

@@ -228,7 +228,7 @@ listen_turn(void)
 	return true;
 }
 
-/* Drive all connections; arg is the number of echoed bytes that is enough. */
+/* Drive all connections. Returns whether *arg bytes were echoed, or no connection is left. */
 static bool
 serve(void *arg)
 {

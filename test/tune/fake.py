@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fake processes: objects like those that leat_tune.scan() returns, with the attributes that are
-read."""
+"""Fake processes: objects like those that leat_tune.scan() returns, with the attributes that the
+tests need."""
 
 import dataclasses
 import time

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writer of a block, as lib/tune writes it, for a fake process."""
+"""Write a block, in the format of lib/tune, for a fake process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROW, OWNER = 1, 2
 
 
 class FakeBlock:
-    """A block that is locked, and then named. For use by one thread."""
+    """A block. Like lib/tune, lock it before it gets its name. Only one thread may use it."""
 
     def __init__(self, dirfd: int, program: str, protocol: int, instance: int) -> None:
         self._dirfd = dirfd

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Formulas that play programs: how good settings are, without and with noise."""
+"""Formulas in place of programs: they tell how good settings are, with noise or without."""
 
 import dataclasses
 import math
@@ -16,7 +16,7 @@ POLICY = Knob.of_names("policy", ("spin", "yield", "sleep"), "yield")
 
 
 def bump(value, best, width):
-    """1 at the best value, falling on a logarithmic scale."""
+    """Return 1 at the best value, and less the further value is from it, in octaves."""
     return math.exp(-((math.log2(value / best) / width) ** 2))
 
 
@@ -46,7 +46,7 @@ class Landscape:
     def run(self, seed, noise, trials=150, drift=0.0, wild=0.0, before=None, until=0, **options):
         """Run a search; return its outcome, and the trials that it asked for.
 
-        before(settings) is the value in the first trials, as many as until says.
+        In the first trials, until of them, before(settings) is the value, not value(settings).
         """
         rng = random.Random(seed * 7919 + 1)
         space = self.space

@@ -104,7 +104,9 @@ add(struct worker *w, const char *name)
 		.settings = &w->set,
 		.apply = apply,
 		.report = report,
-		/* Both kinds of owners occur. */
+		/*
+		 * Every other worker reports on its own thread, the others on the control thread.
+		 */
 		.report_on_owner = w->index % 2 == 0,
 		.row = row,
 		.row_schema = &item_tune_schema,

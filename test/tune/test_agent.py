@@ -124,7 +124,7 @@ class Statistics(unittest.TestCase):
         self.assertEqual(_stats.signed_rank([1, 1, 1, 1]), 1 / 16)
 
     def test_signed_rank_is_exact(self):
-        # The share of all signs whose sum of ranks is at least as large.
+        # Count, among all combinations of signs, those whose sum of ranks is at least as large.
         values = [0.5, -1.5, 2.5, 3.5, -4.5, 5.5, 6.5]
         ranks = range(1, 8)
         seen = sum(r for r, v in zip(ranks, values) if v > 0)
@@ -175,7 +175,7 @@ class Finds(unittest.TestCase):
             self.assertGreaterEqual(one.true(outcome.best), 0.9 * best, seed)
 
     def test_speed_that_jumps(self):
-        # All settings are faster afterwards, and the former best then gains little.
+        # After the jump all settings are faster, and the settings best before it gain little.
         one = landscape.DIVISORS
         best = one.best()
         for until in (3, 5, 12, 40):
@@ -187,7 +187,7 @@ class Finds(unittest.TestCase):
                     self.assertGreaterEqual(one.true(outcome.best), 0.9 * best)
 
     def test_speed_that_jumps_late(self):
-        # The new best was hardly searched for, or not at all. The search may not claim that it was.
+        # After a late jump there are few trials or none: the search must not claim a new best.
         one = landscape.DIVISORS
         moved = collections.Counter()
         for until in range(50, 200, 10):
@@ -313,7 +313,7 @@ class Finds(unittest.TestCase):
         self.assertGreaterEqual(len(turns), 20)
         for i in range(0, len(turns), 2):
             self.assertEqual(turns[i] + turns[i + 1], 1)
-        # On a machine that becomes slower neither order is preferred.
+        # The order alternates, so that a machine that becomes slower favours neither.
         self.assertEqual(turns[:4], [True, False, False, True])
 
     def test_time_that_is_up(self):

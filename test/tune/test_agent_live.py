@@ -185,7 +185,7 @@ class GoesBack(Case):
         self.assertIn(f"process {process.pid} (fake-bench)", err)
 
     def test_a_guard_that_breaks_ends_a_trial(self):
-        # With the program as it is, too: no trial lasts its 30 s.
+        # The start settings break the guard too: every trial ends at once, not after 30 s.
         self.start()
         begin = time.monotonic()
         status, _, err = self.agent("--goal", "max calls_per_second where p99_us < 3", "--set",
@@ -244,7 +244,7 @@ class OtherOptimisers(Case):
         self.assertEqual(set(tunables["bench.main.bounds"]["params"]),
                          {"bench.main.low", "bench.main.high"})
         self.assertEqual(trees["optimizer"]["config"]["optimization_targets"], {"score": "max"})
-        # A trial as mlos_bench runs it.
+        # Run a trial as mlos_bench does.
         os.mkdir(self.file("bin"))
         with open(self.file("bin/leat-tune"), "w", encoding="utf-8") as file:
             file.write(f'#!/bin/sh\nexec {sys.executable} -B -m leat_tune._cli "$@"\n')

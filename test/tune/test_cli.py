@@ -358,7 +358,7 @@ class Several(Cli):
                        f"{other.pid} (three)", "--program")
             self.fails(["save"], "several processes")
             self.fails(["list", "--program", "four"], "no such process", "(two)")
-            # Only one process has it.
+            # Only one process has reactor.lcore1, so the process need not be named.
             self.ok("set", "reactor.lcore1.spin_us=5", f"{other.pid}:log.level=off")
             self.assertEqual(two.settings("reactor.lcore1")["spin_us"], 5)
             self.ok("set", "--program", "one", "log.level=error")

@@ -119,7 +119,7 @@ class Perf(Case):
         with process.session() as session:
             for rate in (20000.0, 1.0, 3000.0):
                 self.assertEqual(session.set(client, {"rate": rate}).effective, {"rate": rate})
-        # With one change a second this would take a quarter of an hour.
+        # The new rate applies at once: at the old one, 1/s, this would take a quarter of an hour.
         count = self.object(process, "perf.client", lambda o: True).report["messages"]
         self.object(process, "perf.client", lambda o: o.report["messages"] > count + 1000)
         self.assertEqual(self.end()["results"][0]["errors"], 0)

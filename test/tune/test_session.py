@@ -62,7 +62,7 @@ class Changes(Case):
         a = s.set("log.log", {"level": "debug", "sync": True, "share": 0.25, "prefix": "x"})
         self.assertEqual(a.effective,
                          {"level": "debug", "sync": True, "share": 0.25, "prefix": "x"})
-        # Rounded by the process.
+        # The process rounds a value to the setting's quantum.
         self.assertEqual(s.set("endpoint.ep0", {"inline_max": 100}).effective, {"inline_max": 96})
         self.assertEqual(s.set("endpoint.ep0", {"inline_max": "automatic"}).effective,
                          {"inline_max": -1})

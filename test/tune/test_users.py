@@ -104,7 +104,7 @@ def main() -> int:
                 process.close()
             finally:
                 p.terminate()
-        # A directory of another user, and a link to one's own.
+        # Programs and agents refuse a directory of another user, and a link to one's own.
         other = base / "other"
         other.mkdir(mode=0o700)
         os.chown(other, OTHER, OTHER)

@@ -36,7 +36,7 @@ class Program:
         return answer
 
     def ask(self, line):
-        """(0, hex, the rest) or (errno, None, None)"""
+        """Send a line; return (0, hex, the rest), or (errno, None, None)."""
         answer = self.say(line)
         code, _, rest = answer.partition(" ")
         if int(code) != 0:
@@ -67,7 +67,8 @@ def schema_in_c_is_that_of_json():
 
 
 def sizes_in_c_agree():
-    """The sizes by which one_cache_line is checked without a compiler."""
+    """The sizes of C structs that leat-tune-gen computes, for one_cache_line, are the
+    compiler's."""
     c = component.load(Source.read(gen.EVERY))
     sizes = [str(layout.c_size(c.settings)), str(layout.c_size(c.reports))]
     assert program.first[2:] == sizes, (program.first, sizes)
@@ -113,7 +114,7 @@ def accepted(unpack, data, error):
 
 
 def mutate(data):
-    """Return bytes that differ a little."""
+    """Return a copy of data with a few random changes."""
     data = bytearray(data)
     for _ in range(rng.randrange(1, 4)):
         how = rng.randrange(8)

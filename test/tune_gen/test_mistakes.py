@@ -410,7 +410,7 @@ def all_at_once():
 
 
 def lines_behind_texts_of_several_lines():
-    """A table header inside a string is not one."""
+    """A table header inside a string is no table header."""
     refused(TOP.replace('"A table of keys."', '"""\\\n[[setting]]\\\n  name = 3."""')
             + SETTING.replace("default = 8", "default = 0x100 # <- outside"))
     refused(TOP.replace("\n", "\r\n")

@@ -15,7 +15,7 @@ near=("--vdev=fabric_verbs0,dev=x_va$PATIENT" -- --mode self --listen 10.97.0.1:
 some 'connect.[!t]*' 'random.*' 'stop.*' 'wait.*'
 conform "one process" "${near[@]}" --plain "${SOME[@]}"
 
-# Each peer has receives of its own, and its messages are copied.
+# Without an SRQ: each peer has receives of its own, and its messages are copied.
 near[0]+=,srq=0
 some 'bounded.*' 'cancel.*' 'conservation.*' 'errors.receive*' 'ops.[rs]*' 'order.[mq]*' \
 	'ownership.*'

@@ -86,7 +86,7 @@ says "it is found" "errors at the listening side; the first: message 3, "
 far >far.log 2>&1 &
 pid=$!
 wait_for 20 listens_cm $PORT
-# rping's own result does not matter.
+# Only the listener's message counts: ignore rping's result.
 timeout 20 rping -c -a 10.97.0.2 -I 10.97.0.1 -p $PORT -C 1 >rping.log 2>&1
 check "the listener says that it is no leat-perf" wait_for 10 \
 	grep -q "^leat-perf: client .* no word from a leat-perf of this version: " far.log

@@ -118,7 +118,7 @@ check "redis-benchmark" timeout 100 redis-benchmark -h 127.0.0.1 -p 6390 -c 50 -
 check "4 clients with pipeline 16 that close in a loop" timeout 100 redis-benchmark -h 127.0.0.1 \
 	-p 6390 -k 0 -c 4 -P 16 -n $((640 * more)) -t set -q
 
-# Programs that are killed.
+# Kill programs of both sides: the others must notice, and free what belonged to them.
 load -c 20 -P 16 -d 1000 -D 60 >killed.log 2>&1 &
 load=$!
 check "a client under load" wait_for 30 more_clients 20
