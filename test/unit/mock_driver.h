@@ -39,7 +39,7 @@ struct mock {
 	uint32_t signal_interval;
 	/* limit of sends in flight, beyond which post takes no more; 0: no limit */
 	uint32_t tx_max;
-	/* decides whether the device takes this op; NULL: it takes all */
+	/* @return whether the device takes this op; NULL: it takes all */
 	bool (*takes)(const struct leat_op *op);
 	/* how many calls of mr_dereg() are still refused */
 	int mr_busy;
@@ -70,7 +70,9 @@ extern bool mock_wait;
 /* Called while a device is opened, if not NULL. */
 extern void (*mock_probing)(void);
 
-/* Complete the oldest op, as the device. */
+/*
+ * Play the device: let one more op complete in the next poll, and wake the endpoint if it is armed.
+ */
 void mock_arrive(void);
 
 /* The state of the endpoint that was opened last. */

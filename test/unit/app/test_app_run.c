@@ -218,7 +218,10 @@ from_the_other(void *arg)
 	leat_app_stop(LEAT_APP_OK);
 }
 
-/* Start has returned on each lcore, and the program goes on. */
+/*
+ * With LEAT_APP_STAY the program goes on after start() has returned on each lcore, until it is
+ * stopped.
+ */
 static int
 stays(void *arg)
 {

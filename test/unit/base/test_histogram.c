@@ -113,7 +113,9 @@ bucket_of(struct leat_histogram *h, uint64_t value)
 	return b;
 }
 
-/* Every bucket: found from both of its ends, adjacent to its neighbours, narrow enough. */
+/*
+ * Each bucket is found from both of its ends, is adjacent to its neighbours, and is narrow enough.
+ */
 static void
 test_buckets_are_seamless(void **state)
 {
@@ -276,7 +278,7 @@ test_merge(void **state)
 	}
 	assert_memory_equal(sum, all, sizeof(*sum));
 
-	/* Nothing merged into nothing is still empty. */
+	/* A merge of two empty histograms is empty. */
 	leat_histogram_reset(sum);
 	leat_histogram_reset(all);
 	leat_histogram_merge(sum, all);

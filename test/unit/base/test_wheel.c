@@ -58,7 +58,7 @@ test_empty(void **state)
 	assert_int_equal(leat_wheel_count(&wheel), 0);
 }
 
-/* Exact to the cycle, whatever the tick. */
+/* A timer fires once, exactly in the cycle of its expiry, wherever in a tick that is. */
 static void
 test_fires_once_at_expiry(void **state)
 {
@@ -87,7 +87,10 @@ test_fires_once_at_expiry(void **state)
 	}
 }
 
-/* The clock advances in steps smaller than a tick, through several turns. */
+/*
+ * While the clock advances in steps smaller than a tick, for several turns of the wheel, timers
+ * fire in time and in order.
+ */
 static void
 test_wraps(void **state)
 {

@@ -136,7 +136,7 @@ check_next(void)
 
 	assert_true(leat_wheel_due(&wheel) <= first);
 	assert_true(leat_wheel_next(&wheel) <= first);
-	/* 0 after a run that reached its limit. */
+	/* Not after a run that reached its limit, when leat_wheel_due() is 0. */
 	if (nb_queued <= 8 && due == 0 && leat_wheel_due(&wheel) != 0)
 		assert_int_equal(leat_wheel_next(&wheel), first);
 }
@@ -164,7 +164,8 @@ run_all(void)
 	check_next();
 	(void)first_expiry(&due);
 	/*
-	 * Timers that runs at their limit left, or that a clock which went back no longer reached.
+	 * Expired timers may be left: by runs that reached their limit, or since the clock went
+	 * back. They fire in the turn of the wheel's present tick.
 	 */
 	for (i = 0; i < TIMERS; i++)
 		timers[i].place = RTE_MAX(timers[i].place, wheel.tick);

@@ -55,7 +55,7 @@ lengths_out_of_range(void **state)
 	shared_free(&s);
 }
 
-/* Each position of a lap, near 2^64 and across it, with the lap bits wrapping. */
+/* Frames pass at each position of a lap, near 2^64 and across it, and where the lap bits wrap. */
 static void
 positions_near_2_64(void **state)
 {
@@ -127,7 +127,7 @@ full_without_reader(void **state)
 	}
 }
 
-/* Frames, or a reservation, of a process that dies. */
+/* Run a process that takes frames, or reserves one, and dies with them. */
 static void
 die_with(const struct shared *s, unsigned int take, uint32_t reserve)
 {

@@ -14,7 +14,7 @@
 
 #define SMALL 4096
 #define LEN 100
-#define PATIENCE (8 * CHAN_LOOKS) /* looks enough to set aside several reservations in a row */
+#define PATIENCE (8 * CHAN_LOOKS) /* this many looks set aside several reservations in a row */
 
 struct trio {
 	struct shared s;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * When participants look for the dead: by time of their own handle, whatever it does meanwhile, and
- * for each cause that holds the handle up. The clock advances as the test says, and while calls
- * sleep.
+ * When participants look for dead ones: each handle after a time of its own, whatever calls it
+ * makes meanwhile, and at once when a dead participant may hold it up. The clock advances as the
+ * test says, and while calls sleep.
  */
 
 #include <signal.h>
@@ -22,7 +22,7 @@
 static uint64_t now_ns = S;
 static unsigned long clock_reads;
 
-/* The library's, in place of libc's. */
+/* The library under test calls these functions in place of libc's. */
 /* NOLINTBEGIN(readability-inconsistent-declaration-parameter-name) */
 int
 clock_gettime(clockid_t clock, struct timespec *ts)

@@ -356,8 +356,8 @@ regions(void **state)
 }
 
 /*
- * What a loop may rely on before it sleeps: arm says that there is work, or to wait a little, or
- * that there is nothing.
+ * The result of arm, on which a loop relies before it sleeps: -EAGAIN: there is work; -EBUSY: an
+ * op's delay will end without a wake-up; 0: nothing to do.
  */
 static void
 arm(void **state)

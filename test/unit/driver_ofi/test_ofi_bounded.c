@@ -172,7 +172,7 @@ test_rxd(void **state)
 	flood(RXD, true);
 }
 
-/* tags= on either side: the connector's event says what to do. */
+/* Sides that differ in tags= do not connect, and the connector's event says what to do. */
 static void
 mismatch(unsigned int here, unsigned int there)
 {

@@ -285,7 +285,7 @@ model_unpost(uint32_t i)
 	memmove(&m.posted[i], &m.posted[i + 1], (m.nb_posted - i) * sizeof(m.posted[0]));
 }
 
-/* @return the message that a completed receive must have taken */
+/* Check that a completed receive has taken the oldest message that it matches. */
 static void
 model_check(struct leat_op *r)
 {

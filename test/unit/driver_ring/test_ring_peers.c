@@ -88,7 +88,7 @@ close_all(void **state)
 	return ring_test_stop(state);
 }
 
-/* Check that the message of peer i arrives within so many polls. */
+/* Check that the message of peer i arrives within this number of polls. */
 static void
 expect_within(int i, int polls)
 {
@@ -121,7 +121,7 @@ anyone(void **state)
 	}
 }
 
-/* So is the ack of a peer to which the hub sent. */
+/* When the hub has sent to a peer, the peer's ack is seen in the next poll. */
 static void
 answer(void **state)
 {

@@ -190,7 +190,7 @@ test_without_the_target(void **state)
 	post(&op);
 	assert_true(back(&op));
 	assert_int_equal(words[1], 1);
-	/* Local buffers that are not shared; and a remote access across the region's last byte. */
+	/* A READ to a local buffer that is not shared, of the region's last bytes. */
 	op = one_sided(LEAT_OP_READ, SIZE - 8, &old, 8);
 	post(&op);
 	assert_true(back(&op));
@@ -290,7 +290,7 @@ test_rights_and_bounds(void **state)
 	assert_int_equal(counter(&a, "shared_ops"), 1);
 }
 
-/* A region that is not in EAL's memory is reached as without share=1. */
+/* Ops on a region outside of EAL's memory are executed by the target, as without share=1. */
 static void
 test_other_memory(void **state)
 {
@@ -324,7 +324,7 @@ test_other_memory(void **state)
 	free(words);
 }
 
-/* More regions than the table has room for. */
+/* With more regions than the table has room for, ops on the others are executed by the target. */
 static void
 test_many_regions(void **state)
 {
@@ -380,7 +380,7 @@ test_message(void **state)
 	assert_int_equal(counter(&b, "shared_copies"), 1);
 }
 
-/* One side shares its memory, and the other does not. */
+/* One side shares its memory, and the other does not: the target executes the ops. */
 static void
 test_one_side_only(void **state)
 {

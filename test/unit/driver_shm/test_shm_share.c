@@ -115,7 +115,9 @@ test_pieces_in_one_run(void **state)
 	r = shm_reach_new(fds, 4);
 	assert_non_null(r);
 	assert_int_equal(r->ring.arenas.nb, 2);
-	/* Across the end of the first file. */
+	/*
+	 * Adjacent pieces are mapped as one run: access two bytes across the end of the first file.
+	 */
 	p = ring_arenas_at(&r->ring.arenas, AT + 2 * PAGE - 1, 2);
 	assert_non_null(p);
 	p[0] = 'a';

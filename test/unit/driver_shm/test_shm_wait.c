@@ -192,7 +192,7 @@ test_message_before(void **state)
 		;
 }
 
-/* One write is in flight; it completes when the target has taken it. */
+/* The ack of a WRITE wakes its initiator. */
 static void
 test_ack(void **state)
 {
@@ -216,7 +216,7 @@ test_ack(void **state)
 		;
 }
 
-/* Freed slots wake no sender. */
+/* A refused post: freed slots don't wake the sender, so arm returns -EBUSY until there is room. */
 static void
 test_refused(void **state)
 {

@@ -124,7 +124,7 @@ two_peers(void **state)
 	}
 }
 
-/* Completions of a destroyed queue pair, and impossible ones. */
+/* Completions of a destroyed queue pair, and impossible ones, are ignored. */
 static void
 lies(void **state)
 {
@@ -205,7 +205,10 @@ breaks(void **state)
 	}
 }
 
-/* Peers that disconnect, without and with ops in flight; and a device that is removed. */
+/*
+ * Peers disconnect, without and with ops in flight, or the device is removed: status of the event
+ * and of the ops.
+ */
 static void
 leaves(void **state)
 {

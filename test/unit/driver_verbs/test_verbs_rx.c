@@ -350,7 +350,7 @@ walks(void **state)
 		random_walk(seed, 1500, seed % 20);
 }
 
-/* The picture in verbs_rc_rx.c. */
+/* A cancelled receive behind an older one, as drawn in verbs_rc_rx.c. */
 static void
 picture(void **state)
 {

@@ -88,7 +88,9 @@ map(void **state)
 	free(m.rows);
 }
 
-/* The header in front of a datagram. */
+/*
+ * The sender is found in the header in front of a datagram: IPv4, IPv6, InfiniBand without a GRH.
+ */
 static void
 headers(void **state)
 {

@@ -128,7 +128,7 @@ test_connect_events(void **state)
 	assert_int_equal(ev.status, -ECONNABORTED);
 	assert_int_equal(leat_ep_disconnect(ep, (uint16_t)id), -ENOTCONN);
 
-	/* An attempt that fails without that event. */
+	/* A failed attempt gives CONNECT_FAILED, and no other event. */
 	id = leat_ep_connect(ep, "nowhere:1", NULL);
 	leat_peer_failed(ep, &ep->peers[id], -ECONNREFUSED, "nobody there");
 	ev = event(ep, LEAT_EV_CONNECT_FAILED, (uint16_t)id);

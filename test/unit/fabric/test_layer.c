@@ -147,14 +147,14 @@ test_endpoint(void **state)
 	assert_int_equal(leat_cleanup(), -EBUSY);
 	assert_non_null(strstr(leat_err_msg(), "outer"));
 	assert_null(strstr(leat_err_msg(), "inner"));
-	/* With the layer, the layer's info holds. */
+	/* An endpoint with the layer is bound by the layer's limits, not the device's. */
 	conf.max_peers = 3;
 	assert_null(leat_ep_create(leat_dev_get(0), &conf));
 	assert_int_equal(rte_errno, EINVAL);
 	assert_int_equal(leat_ep_close(ep, 0, NULL, NULL), 0);
 	assert_null(inner);
 
-	/* An endpoint that does not ask for its ops has no layer. */
+	/* An endpoint that does not ask for the layer's ops has no layer. */
 	conf.ops = 0;
 	ep = leat_ep_create(leat_dev_get(0), &conf);
 	assert_non_null(ep);

@@ -77,7 +77,7 @@ near_read(struct pair *p)
 	assert_int_equal(read(p->near, &c, 1), 1);
 }
 
-/* A turn that looks at descriptors. */
+/* Run a turn in which the reactor looks at its descriptors. */
 static int
 look(struct leat_reactor *r)
 {
@@ -194,7 +194,7 @@ test_refused(void **state)
 	assert_int_equal(close(file), 0);
 }
 
-/* A reactor without room for one more poller. */
+/* A reactor without room for one more poller takes no descriptor (-ENOSPC), until there is room. */
 static void
 test_no_poller(void **state)
 {

@@ -140,7 +140,7 @@ never_runs(void *arg)
 	fail_msg("a message to a stopped reactor was run");
 }
 
-/* One that has stopped stays as it is when it can't be launched again. */
+/* A launch that is refused leaves a stopped reactor stopped. */
 static void
 test_launch_refuses_stopped(void **state)
 {

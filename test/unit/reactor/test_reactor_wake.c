@@ -91,7 +91,7 @@ on_timer(struct leat_timer *timer, void *arg, uint64_t now)
 			return;
 		}
 	}
-	/* Also while the device connects. */
+	/* Try again soon: the last send is not complete, or the device is still connecting. */
 	leat_timer_start(s->r, &s->timer, 20);
 }
 

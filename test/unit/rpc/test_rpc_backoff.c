@@ -130,7 +130,7 @@ turn(void)
 	}
 }
 
-/* Turn until the condition holds; time passes in such steps. */
+/* Turn until the condition holds; the clock advances by step before each turn. */
 #define turn_until(step, cond)                                                                     \
 	do {                                                                                       \
 		struct patience wait_ = { 0 };                                                     \

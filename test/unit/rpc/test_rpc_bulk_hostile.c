@@ -280,7 +280,7 @@ test_get(void **state)
 	assert_memory_equal(raw.last + RPC_HEAD_LEN + RPC_ITEM_LEN, memory, 8);
 }
 
-/* A peer without that feature. */
+/* A request that describes memory, to a peer without that feature, is refused. */
 static void
 test_feature(void **state)
 {

@@ -60,7 +60,7 @@ expect_n(const char *answer, const char *key, uint64_t value)
 {
 	char text[2][24];
 
-	/* A value with one more digit would match, too. */
+	/* Match the delimiter too: the value alone would also match one with more digits. */
 	snprintf(text[0], sizeof(text[0]), "%" PRIu64 ",", value);
 	snprintf(text[1], sizeof(text[1]), "%" PRIu64 "}", value);
 	if (telemetry_find(answer, key, text[0]) == NULL &&

@@ -3,8 +3,8 @@
 #define STREAM_RAW_H
 
 /*
- * A peer without lib/stream: an endpoint on which the test sends every message itself. Ring only:
- * keys are wide.
+ * A peer without lib/stream: an endpoint on which the test sends every message itself. For the ring
+ * device only: it sends and expects memory messages with keys of 64 bits.
  */
 
 #include <stream_wire.h>

@@ -88,7 +88,7 @@ test_window_end(void **state)
 	}
 }
 
-/* Both directions at once, both full before anything is read. */
+/* Both directions are full before anything is read; then all bytes pass. */
 static void
 test_both_full(void **state)
 {
@@ -98,7 +98,7 @@ test_both_full(void **state)
 	uint64_t turns = 0;
 
 	(void)state;
-	/* The window, and the send buffer, of each side. */
+	/* Fill the window and the send buffer of each side. */
 	for (i = 0; i < 20000; i++) {
 		pair_write(pair.c, &out[0], 10000);
 		pair_write(pair.s, &out[1], 10000);

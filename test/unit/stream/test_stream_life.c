@@ -183,7 +183,10 @@ on_ready_count(struct leat_stream *s, uint32_t ready, void *arg)
 	nb_closed += (ready & LEAT_STREAM_CLOSED) != 0;
 }
 
-/* Called as long as the condition holds, only for watched conditions, and once for the end. */
+/*
+ * The callback is called as long as its condition holds, only for watched conditions, and once for
+ * the end.
+ */
 static void
 test_level(void **state)
 {

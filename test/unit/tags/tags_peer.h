@@ -35,7 +35,7 @@ int tp_teardown(void **state);
 void tp_open(uint16_t peers, uint32_t depth);
 
 /*
- * Connect a peer that takes so many segments of the classes.
+ * Connect a peer whose hello gives the layer these windows, in segments, for the three classes.
  * @return its id, the same inside and outside
  */
 uint16_t tp_connect(uint8_t msg, uint8_t data, uint8_t reply);
@@ -45,7 +45,7 @@ uint16_t tp_connect(uint8_t msg, uint8_t data, uint8_t reply);
  * sees it in the next poll.
  */
 void tp_arrive(uint16_t peer, struct tags_hdr *h, const void *bytes, uint32_t n);
-/* The same with any token; a segment whose token is not the connection's does not count in seq. */
+/* As tp_arrive(), with the token as; a segment with a token of another connection takes no seq. */
 void tp_arrive_as(uint16_t peer, uint64_t as, struct tags_hdr *h, const void *bytes, uint32_t n);
 /* For a connection not from tp_connect(): set what the layer said in its hello. */
 void tp_known(uint16_t peer, const uint8_t *hello);

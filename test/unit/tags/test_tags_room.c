@@ -175,7 +175,10 @@ refuses(const struct leat_op *op)
 	return false;
 }
 
-/* The device takes no sends for them: they are tried again, but not all of them in each poll. */
+/*
+ * The device takes no sends to stuck peers: these are tried again, but not all of them in each
+ * poll.
+ */
 static void
 test_refused(void **state)
 {
@@ -190,7 +193,7 @@ test_refused(void **state)
 	attempts = 0;
 	for (i = 0; i < 30; i++)
 		assert_null(tp_poll());
-	/* In each of 90 polls. */
+	/* At least one and at most four attempts in each of 90 polls. */
 	assert_in_range(attempts, 90, 90 * 4);
 	mock.takes = NULL;
 	for (i = 0; i < STUCK; i++)
@@ -210,7 +213,7 @@ refuses_live(const struct leat_op *op)
 	return op->type != LEAT_OP_SEND || op->peer != live;
 }
 
-/* Let the next segment of the live peer arrive, which has taken so many replies. */
+/* Let the next segment of the live peer arrive, which acknowledges this number of replies. */
 static void
 live_sends(struct tags_hdr h, uint32_t bytes, uint16_t replies)
 {
@@ -272,7 +275,7 @@ test_refused_reply(void **state)
 	}
 }
 
-/* One-sided ops to them use none of the room for segments. */
+/* One-sided ops to stuck peers use none of the room for segments. */
 static void
 test_onesided(void **state)
 {

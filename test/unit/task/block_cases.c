@@ -172,7 +172,7 @@ scope_by_break_without_branches(void)
 	return result;
 }
 
-/* Waited for in the block, twice; the third round is waited for at its end. */
+/* A scope waits twice inside its block; the end of the block waits for the third round. */
 static int
 scope_waits_by_itself(void)
 {
@@ -225,7 +225,7 @@ limit_by_return(void)
 	return -1;
 }
 
-/* The loop goes on. */
+/* break leaves only the block of the limit: the loop around it goes on. */
 static int
 limit_by_break(void)
 {

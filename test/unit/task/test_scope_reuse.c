@@ -91,7 +91,10 @@ end_round(struct leat_scope *s, enum ending how)
 	}
 }
 
-/* Its branches are not born cancelled, and a cancel in it is the first one. */
+/*
+ * Run rounds that must be clean: their branches are not born cancelled, and a cancel counts as the
+ * first.
+ */
 static void
 clean_round(struct leat_scope *s)
 {
@@ -190,7 +193,7 @@ cancelled_from_outside(void *arg)
 
 RULE(test_reuse_when_cancelled, cancelled_from_outside)
 
-/* Used by another task, it is refused at once. */
+/* Use a scope of another task: each call is refused at once. */
 static int
 use_of_another(void *arg)
 {

@@ -76,7 +76,7 @@ rule_3_masked(void *arg)
 
 	r->before = leat_task_cancelled();
 	leat_task_mask(&mask);
-	/* The cancel comes during this. It does not cancel the operation, which ends by itself. */
+	/* The cancel comes during this wait, which is masked: it does not cancel the operation. */
 	r->masked_wait = leat_resource_run(&r->h.op, &hand);
 	r->after = leat_task_cancelled();
 	leat_task_mask(&inner);

@@ -419,7 +419,10 @@ struct sender {
 	enum from from;
 };
 
-/* To the other thread, and back as a message, which may be late and find another task. */
+/*
+ * A reference to a task that goes to the other thread, and comes back as a message that cancels the
+ * task. By then its block may belong to another task.
+ */
 struct letter {
 	struct leat_task_ref ref;
 	unsigned int spins;

@@ -46,7 +46,7 @@ static int __attribute__((noinline)) dive(uintptr_t limit)
 	return frame[0];
 }
 
-/* Dive so many bytes below the top of the stack. */
+/* Dive *arg bytes below the top of the stack. */
 static int
 diver(void *arg)
 {

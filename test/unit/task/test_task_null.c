@@ -27,7 +27,10 @@ check_reason(int err, const char *why)
 		fail_msg("%s", leat_err_msg());
 }
 
-/* The line in doc/guide/tasks.md and in the header. */
+/*
+ * The expression that doc/guide/tasks.md and the header show, detach of spawn, without room for a
+ * task: -EINVAL, and the reason of spawn stays.
+ */
 static void
 test_detach_of_spawn_without_room(void **state)
 {
@@ -60,7 +63,7 @@ test_detach_of_spawn_without_room(void **state)
 	task_test_end(&t);
 }
 
-/* The same in a task, and joined instead of detached. */
+/* In a task: join of spawn, without room for the child, is refused in the same way. */
 static int
 spawns_too_many(void *arg)
 {

@@ -228,7 +228,7 @@ test_cancel(void **state)
 	mock_finish(o.ep, 0, 0, 0);
 	assert_int_equal(task_test_join(&o.t, task), 0);
 
-	/* Cancelled before it waits: posted ops are cancelled at once, */
+	/* Cancelled before it waits: its posted ops are cancelled at once. */
 	mock.can_cancel = true;
 	task = task_test_spawn(&o.t, "all", wait_all, &o);
 	assert_int_equal(task_cancel(task), 0);
@@ -244,7 +244,7 @@ run_some(void *arg)
 	return leat_task_op_run(o->ep, o->ops, o->n);
 }
 
-/* ... unposted ones are not even posted. */
+/* leat_task_op_run() posts nothing if the task is already cancelled. */
 static void
 test_run(void **state)
 {

@@ -203,7 +203,7 @@ test_limit_with_wait_for_room(void **state)
 	assert_int_equal(task_test_join(&o.t, first), 0);
 	assert_int_equal(f.ret, 0);
 
-	/* No room until then. */
+	/* There is no room before the limit: the op is never posted. */
 	first = task_test_spawn(&o.t, "first", send_one, &f);
 	task = task_test_spawn(&o.t, "send", send_one, &o);
 	assert_int_equal(task_test_join(&o.t, task), 0);

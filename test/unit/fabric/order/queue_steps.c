@@ -10,8 +10,7 @@
 /* ---- steps ---- */
 
 /*
- * Make an op invalid in one way.
- * @return the errno that leat_op_check() must return
+ * Make an op invalid in one way. o->want: the errno that leat_op_check() must return.
  */
 static void
 make_bad(struct qm *m, struct qm_op *o)

@@ -229,7 +229,9 @@ test_announced(void **state)
 	}
 }
 
-/* A large send without its grant, and one whose payload the device has. */
+/*
+ * The deadline of a large send passes before its grant came, or while the device has its payload.
+ */
 static void
 test_large_send(void **state)
 {
@@ -287,7 +289,10 @@ test_large_send(void **state)
 	}
 }
 
-/* The sender has given up: it sends an empty payload. */
+/*
+ * A sender that has given up sends an empty payload: the receive has -ETIMEDOUT, and the connection
+ * goes on.
+ */
 static void
 test_given_up(void **state)
 {
@@ -314,8 +319,8 @@ test_given_up(void **state)
 }
 
 /*
- * Plain mode: a receive for which nothing, a length, or the payload has arrived; and a send that
- * has begun.
+ * Plain mode: the deadline passes of a receive for which nothing, a length, or the payload has
+ * arrived, and of a send that has begun.
  */
 static void
 test_plain(void **state)

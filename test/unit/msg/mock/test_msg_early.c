@@ -92,7 +92,10 @@ test_orders(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* Posted only for the oldest request that waits, and only if it brings a buffer. */
+/*
+ * A payload's receive is posted early only for the oldest waiting request, and only if that has a
+ * buffer.
+ */
 static void
 test_which(void **state)
 {
@@ -134,7 +137,7 @@ test_which(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* No larger than the longest message that is allowed. */
+/* The early receive is no larger than max_size. */
 static void
 test_limit(void **state)
 {

@@ -147,7 +147,7 @@ test_idle(void **state)
 	assert_int_equal(heads_posted(), CREDITS);
 }
 
-/* An application that takes no request in between. */
+/* Several messages come, one by one, before the application takes a request. */
 static void
 test_stream(void **state)
 {
@@ -166,7 +166,7 @@ test_stream(void **state)
 	assert_int_equal(heads_posted(), CREDITS);
 }
 
-/* The second and the third request come back, and this is the contents of the third. */
+/* Check that the second and the third request come back, and that the third has this contents. */
 static void
 gives_two(const char *third)
 {
@@ -178,7 +178,7 @@ gives_two(const char *third)
 	assert_memory_equal(in[2], third, strlen(third));
 }
 
-/* Several messages at once behind one that came alone. */
+/* After a message that came alone, two messages come at once. */
 static void
 test_burst(void **state)
 {
@@ -239,7 +239,7 @@ test_answer(void **state)
 	counted(2, 16);
 }
 
-/* A large message, and many: not the fast path. */
+/* A large answer, and further ones: they take the general path. */
 static void
 test_answer_large(void **state)
 {
@@ -335,7 +335,10 @@ test_close(void **state)
 	mm.nb_ev[LEAT_MSG_CLOSED] = 0;
 }
 
-/* Closed, then over: messages that have arrived, and were not looked at, are dropped. */
+/*
+ * The connection was closed and has ended: messages that arrived and were not processed are
+ * dropped.
+ */
 static void
 over_and_closed(int status)
 {
@@ -436,7 +439,7 @@ test_hostile_grant(void **state)
 	hostile(2, 1);
 }
 
-/* The largest valid values; and older ones, which may come late. */
+/* The largest valid credit is accepted, and so are older values, which may come late. */
 static void
 test_credit_limits(void **state)
 {

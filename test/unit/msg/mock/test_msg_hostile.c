@@ -267,11 +267,16 @@ send_delivered(struct leat_msg_conn *c, struct leat_msg_req *req, const void *bu
 	assert_int_equal(leat_msg_send(c, &req, 1), 1);
 }
 
-/* Answers to, and drops of, sent messages: twice, for all at once, and of completed ones. */
+/*
+ * Answers to sent messages, and drops of them, that are repeated or come for completed messages,
+ * change nothing. An impossible answer ends the connection.
+ */
 static void
 test_answers(void **state)
 {
-	/* argument of the last answer: behind what was sent, and before what was answered */
+	/*
+	 * argument of the last answer: beyond the messages sent, or before those already answered
+	 */
 	static const uint32_t wrong[] = { 3, 1, 0, UINT32_MAX, UINT32_C(1) << 31 };
 	unsigned int i, k;
 
@@ -290,7 +295,10 @@ test_answers(void **state)
 		send_delivered(c[0], &tx[1], "two", 3);
 		mm_drive(&mm);
 		assert_int_equal(mm.nb_back, 0);
-		/* Before the device completes the send; and none, and a drop of it, later. */
+		/*
+		 * A drop and an answer come before the device has completed the sends; later ones
+		 * repeat them.
+		 */
 		tell(&mm, base, 0, DROP, 1, 1);
 		tell(&mm, base, 1, ANSWERED, 0, 2);
 		mm_drive(&mm);
@@ -333,7 +341,7 @@ test_answers_of_fragments(void **state)
 	c = mm_open_leat(&mm, 0);
 	base = mm_base(0);
 	tx.flags = LEAT_MSG_F_IOV | LEAT_MSG_F_DELIVERED;
-	/* As if the request was waiting for an answer when its last connection ended. */
+	/* A leftover, as if the request had waited for an answer when its last connection ended. */
 	tx.answer_waits = 1;
 	assert_int_equal(leat_msg_send(c, &req, 1), 1);
 	mm_drive(&mm);

@@ -428,7 +428,6 @@ test_wrap(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* Two connections, and the one that had the slot before: each has its own tags. */
 /* A message of an ended connection matches no receive, even 2^14 connections later. */
 static void
 test_old_connection(void **state)

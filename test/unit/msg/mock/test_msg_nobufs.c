@@ -279,7 +279,7 @@ test_close_with_time(void **state)
 	assert_int_equal(tx[0].status, -ETIMEDOUT);
 }
 
-/* No time is too long. */
+/* A close with the longest possible time to drain waits until the peer ends. */
 static void
 test_close_without_limit(void **state)
 {

@@ -56,7 +56,7 @@ sends(unsigned int first, unsigned int n)
 	}
 }
 
-/* Check that the send with that id has so many messages of 8 B; 0: it is not posted. */
+/* Check that the send with that id has n messages of 8 B; 0: it is not posted. */
 static void
 together(uint32_t id, unsigned int n)
 {
@@ -65,7 +65,7 @@ together(uint32_t id, unsigned int n)
 	assert_int_equal(op == NULL ? 0 : op->size, n == 0 ? 0 : 16 + 8 + (n - 1) * 16);
 }
 
-/* Let so many messages arrive at once. They bring credit for all sends of a test. */
+/* Let n messages arrive at once. They bring credit for all sends of a test. */
 static void
 arrive(unsigned int n)
 {
@@ -91,7 +91,10 @@ polls(uint16_t n)
 	return leat_msg_poll(mm.m, back, n);
 }
 
-/* Make the connection one of questions and answers; the next id is 1. */
+/*
+ * Exchange a question and its answer, so that the connection counts as a conversation; the next id
+ * is 1.
+ */
 static void
 converse(void)
 {
@@ -182,7 +185,7 @@ test_fewer_answers(void **state)
 	together(1, 2);
 }
 
-/* An application that takes its requests one by one. */
+/* An application takes three messages one by one: the three answers go together, after the last. */
 static void
 test_one_by_one(void **state)
 {
@@ -239,7 +242,7 @@ test_busy(void **state)
 	together(2, 1);
 }
 
-/* The same if the application never takes all completed requests. */
+/* Waiting messages also go if the application never takes all completed requests. */
 static void
 test_busy_one_by_one(void **state)
 {

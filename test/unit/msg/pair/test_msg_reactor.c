@@ -211,7 +211,7 @@ test_stop(void **state)
 	for (i = 0; i < 200; i++)
 		assert_int_equal(tx[i].status, 0);
 	teardown_a();
-	/* After the reactor was destroyed. */
+	/* The context outlives the reactor: destroy it now. */
 	assert_int_equal(leat_msg_destroy(a.m), 0);
 	a.m = NULL;
 	drive_b_until(b.nb_back == 200 && b.nb_ev[LEAT_MSG_ENDED] == 1);
@@ -250,7 +250,7 @@ test_stop_names_sends(void **state)
 	finish_b();
 }
 
-/* The reactor never stopped. */
+/* The reactor is destroyed without a stop: the destruction of the context cancels the request. */
 static void
 test_reactor_gone(void **state)
 {

@@ -222,7 +222,7 @@ test_mempool(void **state)
 	rte_mempool_free(mp);
 }
 
-/* A listener in plain mode, and one that accepts only leat mode. */
+/* A listener in plain mode gives plain mode; one that accepts only leat mode refuses plain mode. */
 static void
 test_modes(void **state)
 {
@@ -244,7 +244,7 @@ test_modes(void **state)
 	drive_until(a.nb_ev[LEAT_MSG_CLOSED] == 1);
 }
 
-/* A connection that the application itself established. */
+/* leat_msg_open() on a peer that the application itself connected. */
 static void
 test_open(void **state)
 {

@@ -155,7 +155,9 @@ test_auto(void **state)
 	free(logged);
 }
 
-/* A request with a hello that rejects: that can only be an answer. */
+/*
+ * A connection request whose hello says "rejected", which only an answer may say, is not accepted.
+ */
 static void
 test_request_says_rejected(void **state)
 {

@@ -113,7 +113,10 @@ regions(void *arg)
 	pair_connect(&p);
 	for (i = 0; i < sizeof(out); i++)
 		out[i] = (uint8_t)(i * 3 + i / 253);
-	/* The region is looked up, then it was given. */
+	/*
+	 * Without a given region the call registers a long message's buffer itself; from i = 2 on,
+	 * both buffers lie in given regions.
+	 */
 	for (i = 0; i < 4; i++) {
 		struct receiver r = { .c = p.s, .buf = in, .size = sizeof(in) };
 		struct leat_task *task;
@@ -520,7 +523,7 @@ test_other_side_closes(void **state)
 	msg_task_run(other_side_closes, NULL);
 }
 
-/* Closed while tasks wait. */
+/* The net is closed while two tasks wait for a message: both get -ESHUTDOWN. */
 static int
 closed_here(void *arg)
 {
@@ -542,7 +545,7 @@ closed_here(void *arg)
 	assert_int_equal(leat_scope_wait(&s), 0);
 	assert_int_equal(r[0].ret, -ESHUTDOWN);
 	assert_int_equal(r[1].ret, -ESHUTDOWN);
-	/* A net is closed with the connection open. */
+	/* The server's net can be closed while its connection is still open. */
 	assert_int_equal(leat_msg_net_close(p.server, TIMEOUT_US), 0);
 	return 0;
 }

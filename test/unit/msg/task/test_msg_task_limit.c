@@ -269,7 +269,7 @@ test_plain(void **state)
 	msg_task_run(plain, NULL);
 }
 
-/* The peer is asked, and does not answer. */
+/* A peer that is silent is asked; it does not answer, so calls return -ETIMEDOUT. */
 static int
 silent(void *arg)
 {
@@ -281,7 +281,7 @@ silent(void *arg)
 	pair_connect(&p);
 	while (p.s->tx_out > 0)
 		assert_int_equal(leat_task_yield(), 0);
-	/* As if its control messages could not be sent. */
+	/* Keep the peer from answering: its control message counts as being sent. */
 	p.s->ctrl_tx->flags |= MSG_OP_OUT;
 	assert_int_equal(leat_msg_task_recv(p.c, in, BIG), -ETIMEDOUT);
 	assert_non_null(strstr(leat_err_msg(), "nothing came from it"));
