@@ -54,7 +54,7 @@ def results(p):
 
 
 def clean(p, requests=None):
-    """Check a run in which all went well, with so many requests of each test."""
+    """Check a run without errors; each test made `requests` requests, unless None."""
     j = results(expect_ok(p))
     check([r["test"] for r in j["results"]] == j["plan"]["tests"], p.out())
     check(j["connect"]["clients"] == j["plan"]["clients"], p.out())

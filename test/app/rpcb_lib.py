@@ -65,7 +65,7 @@ def results(p):
 
 
 def exact(j, calls, warmup):
-    """Check that so many calls were made, all successful, and that each was served."""
+    """Check that `calls` calls were made, all successful, and that each was served."""
     t = j["total"]
     check(t["calls"] == calls, "%d calls instead of %d" % (t["calls"], calls))
     check(t["served"] == calls + warmup, "%d served instead of %d" % (t["served"], calls + warmup))

@@ -463,7 +463,8 @@ def interrupted():
         ch.until(waiting(p))
         p.send_signal(signal.SIGINT)
         check(finish(p).returncode == 128 + signal.SIGINT and p.err == "", p.err)
-        # Started as by nohup or in a shell's background: the signal stays ignored.
+        # A program that is started with SIGINT ignored, as by nohup or in a shell's background,
+        # goes on ignoring it.
         p = start("recv", ch.name, "-n", "64",
                   preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
         ch.until(waiting(p))

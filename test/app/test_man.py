@@ -14,7 +14,8 @@ def main():
     with open(page, encoding="utf-8") as f:
         source = f.read()
     plain = re.sub(r"\\f[BIRP]|\\[,/&]", "", source).replace("\\-", "-")
-    # As in the build, and for a program in Python built with a sanitizer: no library is loaded.
+    # The environment of the build: programs in Python that are built with a sanitizer then load no
+    # library.
     env = os.environ | {"COLUMNS": "1000", "LD_LIBRARY_PATH": os.environ.get("LD_LIBRARY_PATH", "")}
     missing = []
     for command in ["", *commands]:

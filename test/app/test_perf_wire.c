@@ -232,7 +232,7 @@ test_cards(void **state)
 	}
 }
 
-/* Of a HELLO of another version only the version is used. */
+/* A HELLO of another version is refused for its version, whatever else it holds. */
 static void
 test_other_versions_are_told_apart(void **state)
 {

@@ -127,7 +127,8 @@ def addresses():
             ["--listen", "127.0.0.1:%d" % s.getsockname()[1]])
     bad(1, "192.0.2.77", TCP, ["--listen", "192.0.2.77:0"])
     bad(1, "127.0.0.1:99999", TCP, ["--listen", "127.0.0.1:99999"])
-    # No listener, no machine, and a server that says nothing.
+    # Attempts to connect fail without a listener, with a server that says nothing, and to an
+    # unknown name.
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         addr = "127.0.0.1:%d" % s.getsockname()[1]

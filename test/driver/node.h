@@ -27,7 +27,7 @@
 /* The largest buffer. A test of refused sizes posts larger ops, whose buffer is then too small. */
 #define CT_BUF_MAX (UINT64_C(1) << 30)
 #define CT_EVENT_LOG 4096
-#define CT_EVENT_TURNS 16 /* the endpoint's events are read in one of so many turns */
+#define CT_EVENT_TURNS 16 /* the endpoint's events are read once in this many turns */
 #define CT_QIDS(max_peers) (2 + CT_QUEUES + (max_peers))
 
 enum ct_where { CT_FREE = 0, CT_PREPARED, CT_POSTED };

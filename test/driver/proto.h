@@ -100,7 +100,7 @@ struct ct_spec {
 	uint16_t src;
 	uint16_t check;
 	uint32_t count;
-	uint32_t window; /* at most so many ops in flight; 0: no limit */
+	uint32_t window; /* largest number of ops in flight; 0: no limit */
 	uint32_t queue;
 	uint32_t bad; /* for tests of errors: CT_BAD_* */
 	uint64_t size;

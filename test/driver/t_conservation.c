@@ -407,7 +407,7 @@ receives_outlive_peer(void)
 	ct_pair_close(&p);
 }
 
-/* leat_ep_close() with everything in flight. */
+/* leat_ep_close() with ops of all kinds in flight: each comes back. */
 static void
 close_with_all_in_flight(void)
 {

@@ -229,7 +229,7 @@ tag_oldest_first(void)
 	ct_wait_ok(&p.a, ct_stream(&p.a, &s), 2);
 	ct_wait_ok(&p.b, rx1, 1);
 	ct_wait_ok(&p.b, rx2, 1);
-	/* The same with messages that arrive before their receives. */
+	/* Now the messages arrive before their receives are posted, and must match likewise. */
 	s.seed = 31;
 	tx = ct_stream(&p.a, &s);
 	ct_pump_us(2000);
@@ -293,7 +293,7 @@ imm(uint8_t send, uint8_t recv)
 	s.flags = LEAT_OP_F_IMM;
 	ct_wait_ok(&p.a, ct_stream(&p.a, &s), 30);
 	ct_wait_ok(&p.b, rx, 30);
-	/* And without an immediate: the receiver sees none. */
+	/* Messages without an immediate follow: the receiver must see none. */
 	s.type = recv;
 	s.peer = LEAT_PEER_ANY;
 	s.flags = 0;

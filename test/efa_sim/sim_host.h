@@ -44,7 +44,7 @@ struct sim_arena {
 	uint8_t gid[15];	/**< without the byte of the device */
 	pthread_mutex_t up;	/**< held while the host lives */
 	_Atomic uint32_t deaf;	/**< its network is cut off */
-	/** cut off after so many messages, which senders count; 0: never */
+	/** number of messages, counted by the senders, after which the host is cut off; 0: never */
 	uint64_t deaf_after;
 	_Atomic uint64_t nb_received;
 	struct sim_qp_entry qps[SIM_DEVICES][SIM_QPS];

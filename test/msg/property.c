@@ -10,7 +10,7 @@
  * seed determines the whole run; it is part of the endpoints' names, from which a fault device
  * derives its faults. Now and then the newest receive is cancelled. Checked: every byte, order and
  * count of messages and of requests, that nothing is held beyond the credits, and that all memory
- * was allocated at the start. --seeds: repeat the run so many times, each with the next seed.
+ * was allocated at the start. --seeds: number of runs, each with the next seed.
  *
  * Some receives are a byte too small for their message, which is dropped. Some sends are in pieces;
  * in leat mode some come back only when they were delivered, and each side half-closes behind its

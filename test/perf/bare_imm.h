@@ -20,7 +20,7 @@ void bare_imm_serve(const char *addr) __attribute__((noreturn));
  */
 void bare_imm_measure(const char *addr, uint32_t size, uint64_t n, double *us);
 
-/* The same with both sides on this thread, in turn. */
+/* As bare_imm_measure(), but both sides run on this thread, in turn. */
 void bare_imm_both(const char *addr, uint32_t size, uint64_t n, double *us);
 
 #endif /* BARE_IMM_H */

@@ -153,8 +153,8 @@ run_case(const struct bench_args *args, const struct what *w, bool counting, int
 		kinds[side]->prepare(sides[side], w->what, w->size);
 		check(w, side);
 		/*
-		 * Run as many ops for both, so that work done once in so many ops is shared
-		 * equally.
+		 * Run the same number of ops on both sides, so that work which is done once in
+		 * several ops weighs equally.
 		 */
 		(void)kinds[side]->run(sides[side], w->ops);
 	}

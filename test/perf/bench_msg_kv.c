@@ -98,7 +98,7 @@ value_of(uint64_t key)
 	return key * UINT64_C(0x9e3779b97f4a7c15) + 1;
 }
 
-/* Send a request of that many bytes, which begins with its number. */
+/* Send a request of size bytes, which begins with its number. */
 static void
 number_send(struct end *e, uint64_t number, uint64_t size)
 {

@@ -18,9 +18,9 @@ void *bench_shared(size_t len);
 #define BENCH_SESSIONS 7
 
 /*
- * Call session in so many processes, one after the other, each with its share of the time and the
- * repeats of args; with --smoke in one. Sessions store results in memory of bench_shared(), with
- * bench_append(). End the program if a session fails.
+ * Call session in BENCH_SESSIONS processes, one after the other, each with its share of the time
+ * and the repeats of args; with --smoke in one process only. Sessions store results in memory of
+ * bench_shared(), with bench_append(). End the program if a session fails.
  */
 void bench_sessions(struct bench_args *args, void (*session)(void *arg), void *arg);
 

@@ -229,7 +229,7 @@ server_begin(unsigned int i, char *addr)
 	check(read(from[i][0], addr, LEAT_ADDR_MAX) == LEAT_ADDR_MAX, "read");
 }
 
-/* A session that reconnects by itself, to each next server. */
+/* Use one session that reconnects to each next server without help. */
 static void
 lasting(struct leat_rpc_session *s, char *addr)
 {

@@ -151,7 +151,7 @@ void steps_post(struct steps_living *l, unsigned int i);
 bool steps_peer_gone(const struct steps_living *l);
 /* Register a region that the victim may reach. */
 struct leat_mr *steps_region(struct leat_ep *ep, uint8_t *mem, struct leat_rkey *key);
-/* Run turns until the bystander has sent, and received, so many messages more. */
+/* Run turns until the bystander has sent, and received, `messages` more messages. */
 void steps_bystander_moves(struct steps_living *l, uint64_t messages);
 
 /* Does the device have wait objects on this system? */

@@ -15,7 +15,7 @@ struct options {
 	const char *listen, *connect;
 	struct leat_stream_net_conf net;
 	/* Options of the server. */
-	uint32_t once; /* end when so many streams have ended; 0: never */
+	uint32_t once; /* number of ended streams after which the server ends; 0: never */
 	bool copy;     /* read into a buffer instead of borrowing */
 	/* Options of the client. */
 	uint32_t streams;	     /* at the same time */
@@ -25,12 +25,12 @@ struct options {
 	uint64_t send;		     /* bytes there and back on each stream */
 	uint32_t pieces[PIECES_MAX]; /* lengths of the writes, repeated */
 	uint32_t pieces_n;	     /* 0: as much as there is room */
-	uint32_t read_max;	     /* read at most so many bytes at once */
+	uint32_t read_max;	     /* most bytes of one read */
 	bool in_turn;		     /* write a piece only when the one before has come back */
 	bool zero_copy;		     /* use leat_stream_send() */
 	bool half_close;	     /* end this side's direction, then read to the end */
-	uint64_t pause_after;	     /* once, after so many bytes, read nothing ... */
-	uint32_t pause_ms;	     /* ... for so long, ms */
+	uint64_t pause_after;	     /* once, after this many bytes, read nothing ... */
+	uint32_t pause_ms;	     /* ... for this long, ms */
 };
 
 extern struct options opt;

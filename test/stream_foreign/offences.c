@@ -63,7 +63,7 @@ last_opcode(struct conn *c)
 	return opcode(c, UINT16_MAX);
 }
 
-/* A Keepalive in the other byte order. */
+/* Send a Keepalive in the wrong byte order. */
 static int
 little_endian(struct conn *c)
 {

@@ -67,7 +67,7 @@ window_end(struct conn *c, bool soak)
 	return talk(&t, PATIENCE_MS);
 }
 
-/* The same for this side's window: the server sends back each write as a whole. */
+/* As window_end(), for this side's window: the server sends back each write as a whole. */
 static int
 own_window_end(struct conn *c, bool soak)
 {

@@ -3,7 +3,8 @@
 """Settings of a running leat-perf: when they take effect, what is refused, and that no op is lost.
 
 test_live.py LEAT-PERF LEAT-TUNE LEAT-TOP [CHANGES]
-    With CHANGES, also compare the throughput while so many changes are made with that without.
+    With CHANGES, also compare the throughput while CHANGES changes are made with that of a
+    run without changes.
 """
 
 from __future__ import annotations

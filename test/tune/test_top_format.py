@@ -122,7 +122,7 @@ class Bars(unittest.TestCase):
         self.assertEqual(sparkline([8, None, 8], 3, ASCII), "# #")
         self.assertEqual(sparkline([], 3, ASCII), "   ")
         self.assertEqual(sparkline([1, 2], 0, ASCII), "")
-        # Two values in a cell, four levels.
+        # A cell shows two values, in four levels.
         self.assertEqual(sparkline([4, 4], 1, UTF8), "⣿")
         self.assertEqual(sparkline([1, 4], 1, UTF8), "⣸")
 

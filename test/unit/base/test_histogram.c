@@ -83,7 +83,7 @@ test_single_value(void **state)
 		assert_int_equal(leat_histogram_sum(h), values[i]);
 		assert_near(leat_histogram_mean(h), (double)values[i], 1e-15);
 		assert_true(leat_histogram_stdev(h) == 0.0);
-		/* Clamped to minimum..maximum, so exact. */
+		/* Percentiles are clamped to minimum..maximum, so with one value they are exact. */
 		assert_int_equal(leat_histogram_percentile(h, 0), values[i]);
 		assert_int_equal(leat_histogram_percentile(h, 50), values[i]);
 		assert_int_equal(leat_histogram_percentile(h, 100), values[i]);

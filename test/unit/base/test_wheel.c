@@ -158,7 +158,10 @@ test_behind_tick(void **state)
 		assert_int_equal(run(START), 1);
 		assert_int_equal(t.fired, i + 1);
 	}
-	/* The same after the wheel has moved on. */
+	/*
+	 * A timer added behind the position of a wheel that has moved on fires in the next run,
+	 * too.
+	 */
 	assert_int_equal(run(START + 3 * TURN / 2), 0);
 	leat_wheel_add(&wheel, &t.node, START + TURN);
 	assert_int_equal(run(START + 3 * TURN / 2), 1);

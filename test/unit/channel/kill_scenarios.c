@@ -247,7 +247,7 @@ const struct scenario kill_scenarios[] = {
 	  false,
 	  act_send,
 	  check_send },
-	/* Full except for what was read: the send moves `free` on. */
+	/* The buffer is full except for frames that were read: the send moves `free` on. */
 	{ "send with reclaim", { .size = SIZE }, { 0 }, 15, 4, false, act_send, check_send },
 	{ "burst", { .size = SIZE }, { 0 }, PRESENT, 0, false, act_burst, check_burst },
 	{ "abort", { .size = SIZE }, { 0 }, PRESENT, 0, false, act_abort, check_none },

@@ -89,7 +89,10 @@ under_a_reader(void **state)
 	(void)state;
 	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		make(&c);
-		/* Truncated before the reader peeks, and while it holds frames. */
+		/*
+		 * The file is truncated before one participant reads, and while another holds
+		 * frames.
+		 */
 		assert_int_equal(leat_channel_peek(c.ch, f, 4), 4);
 		assert_int_equal(ftruncate(c.fd, sizes[i]), 0);
 		ret = leat_channel_recv(c.other, data, LEN, NULL, NULL);
@@ -318,7 +321,10 @@ a_later_handler_may_call_ours(void **state)
 	unmake(&d);
 }
 
-/* More mappings than a part of the table has places for, removed one after the other. */
+/*
+ * There are more mappings than a part of the table has places for; they are removed one after the
+ * other.
+ */
 static void
 many_channels(void **state)
 {

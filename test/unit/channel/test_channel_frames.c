@@ -239,7 +239,7 @@ counters_are_of_who_has_the_slot(void **state)
 
 	(void)state;
 	ch = make(&s, 0, LEAT_CHANNEL_FULL_FAIL);
-	/* The same in a slot whose counters are about to wrap. */
+	/* The counter of this slot is about to wrap. */
 	ch->block->slots[1].count[LEAT_CHANNEL_SENT] = UINT64_MAX - 2;
 	for (i = 0; i < 3; i++) {
 		other = shared_attach(&s, NULL);

@@ -324,7 +324,7 @@ go_round(struct leat_channel *ch)
 /*
  * Stop the child after a number of changes of the memory, while another participant recovers, reads
  * all and, if laps is set, goes round the buffer twice; then let the child go on.
- * @return whether the child made so many changes
+ * @return whether the child made that number of changes
  */
 static bool
 stop_after(struct ctx *c, unsigned int changes, bool laps)
@@ -367,7 +367,10 @@ stop_after(struct ctx *c, unsigned int changes, bool laps)
 	return !ended;
 }
 
-/* The same without a kill: on a copy, in which each pid is that of a process that has ended. */
+/*
+ * As kill_after(), without a kill: work on a copy of the memory in which the pid of the child is
+ * replaced by that of a process that has ended.
+ */
 static void
 dead_in_copy(const struct ctx *c, const struct shared *copy, pid_t pid, uint64_t dead,
 	     unsigned int k)

@@ -30,7 +30,10 @@ one(uint32_t i, uint32_t n)
 	return i == 0 ? n : 1;
 }
 
-/* As many nested frames as possible that end together, then frames of one granule. */
+/*
+ * The first mark claims all granules, the others of the first half each reach to the end of that
+ * half, and behind them each is one granule long.
+ */
 static uint32_t
 half(uint32_t i, uint32_t n)
 {

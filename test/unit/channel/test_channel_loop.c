@@ -192,7 +192,7 @@ what_is_refused(void **state)
 	assert_int_equal(leat_channel_set_eventfds(ch, NULL, PARTICIPANTS), -EBUSY);
 	leat_channel_close(ch);
 
-	/* A channel in the caller's memory. */
+	/* A channel in the caller's memory has no descriptor until the caller sets eventfds. */
 	conf.notify = LEAT_CHANNEL_NOTIFY_EVENTFD;
 	shared_make(&s, &conf);
 	ch = shared_attach(&s, &opts);

@@ -189,7 +189,10 @@ short_waits_add_up(void **state)
 		died = now_ns;
 		for (k = 0, ret = -ETIMEDOUT; k < 100000 && ret == -ETIMEDOUT; k++) {
 			ret = leat_channel_wait(p.reader, waits[i]);
-			/* Or it does not wait at all, while time passes. */
+			/*
+			 * In one of three rounds, the time passes outside the call, which does not
+			 * wait.
+			 */
 			if (k % 3 == 0 && ret == -ETIMEDOUT) {
 				now_ns += waits[i];
 				ret = leat_channel_wait(p.reader, 0);
@@ -366,7 +369,7 @@ end_with_held(enum leat_channel_on_death on_death, unsigned int frames, bool giv
 		assert_int_equal(send_number(ch, n, 8), 0);
 	assert_int_equal(leat_channel_peek(holder, f, frames), (int)frames);
 	assert_int_equal(leat_channel_terminate(ch), 0);
-	/* Not yet the end, whichever call asks. */
+	/* While another participant holds frames, no call reports the end. */
 	assert_int_equal(recv_number(ch, &n), -EAGAIN);
 	assert_int_equal(leat_channel_wait(ch, 0), -ETIMEDOUT);
 	assert_int_equal(leat_channel_wait(ch, 50 * MS), -ETIMEDOUT);

@@ -127,7 +127,7 @@ wait_once(void *arg)
 	struct waiter *w = arg;
 
 	atomic_store(&w->in, true);
-	/* Shorter than NEVER_MS, after which the wait looks by itself. */
+	/* The limit is shorter than NEVER_MS, after which a wait looks without being woken. */
 	w->ret = w->room ? leat_channel_wait_room(w->ch, w->len, NEVER_MS / 2 * UINT64_C(1000000))
 			 : leat_channel_wait(w->ch, NEVER_MS / 2 * UINT64_C(1000000));
 	return NULL;
@@ -273,7 +273,7 @@ woke(struct waiter *w)
 {
 	assert_int_equal(pthread_join(w->thread, NULL), 0);
 	assert_int_equal(w->ret, 0);
-	/* Woken, rather than timed out. */
+	/* The wait was woken, and did not time out. */
 	assert_true(test_now_ns() - w->from < NEVER_MS / 4 * UINT64_C(1000000));
 	leat_channel_close(w->ch);
 }

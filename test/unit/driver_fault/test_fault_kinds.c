@@ -102,7 +102,7 @@ reorder(void **state)
 	assert_true(passed > N / 4);
 	assert_int_equal(fault_test_stats(p.a)->reordered, passed);
 
-	/* The same on a queue: the ordering layer restores the order. */
+	/* When the ops are posted to a queue instead, the ordering layer restores their order. */
 	while (leat_ep_poll(p.b, (struct leat_op *[32]){ NULL }, 32) > 0)
 		;
 	fill();

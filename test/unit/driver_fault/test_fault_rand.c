@@ -68,7 +68,7 @@ chances(void **state)
 		assert_false(fault_rand_hit(&r, 0));
 		hits += fault_rand_hit(&r, FAULT_ALWAYS / 20);
 	}
-	/* 5 %, with ten standard deviations on both sides */
+	/* 5 % of the draws hit; the range has ten standard deviations on both sides */
 	assert_in_range(hits, DRAWS / 20 - 1000, DRAWS / 20 + 1000);
 }
 

@@ -124,7 +124,7 @@ connect_fails(void **state)
 	ring_test_event(a, b, LEAT_EV_CONNECT_FAILED, &ev);
 	assert_int_equal(ev.status, -ECONNREFUSED);
 
-	/* requested, seen by the listener, withdrawn */
+	/* the connector withdraws a request that the listener has seen */
 	id = leat_ep_connect(a, "b:1", NULL);
 	ring_test_event(b, a, LEAT_EV_CONNECT_REQ, &ev);
 	assert_int_equal(leat_ep_disconnect(a, (uint16_t)id), 0);
@@ -321,7 +321,7 @@ one_stuck(void **state)
 	for (left = 0; left < 34; left++) {
 		f.sent = f.taken = 0;
 		ring_pair_open(&f.p, SHALLOW, NULL);
-		/* the message in each slot, with the first lap over or not */
+		/* the stuck message is tried in each slot, in the first lap and behind it */
 		flow_send(&f, left % 16);
 		flow_take(&f, left % 16);
 		flow_answer(&f);

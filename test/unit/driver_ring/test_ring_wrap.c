@@ -90,7 +90,7 @@ test_first_time(void **state)
 	}
 }
 
-/* The same across the wrap of numbers that began with 0. */
+/* As test_first_time(), across the wrap of numbers that began with 0. */
 static void
 test_first_time_from_0(void **state)
 {

@@ -272,7 +272,7 @@ test_rights_and_bounds(void **state)
 	expect_status(op, -EACCES);
 	op.rkey = b.key.key + 1000;
 	expect_status(op, -EACCES);
-	/* A region for reading only. */
+	/* A region that is registered for reading only refuses the write, and permits the read. */
 	mr = leat_mr_register(b.ep, b.mem + 4096, 4096, LEAT_MR_REMOTE_READ);
 	assert_non_null(mr);
 	assert_int_equal(leat_mr_rkey(mr, b.mem + 4096, 4096, &key), 0);

@@ -48,8 +48,8 @@ int stub_start(void **state);
 int stub_stop(void **state);
 
 /*
- * Open an endpoint with that many peers, all UP, on a device in its initial state. tx_depth 0:
- * default.
+ * Open an endpoint with the given number of peers, all UP, on a device in its initial state.
+ * tx_depth 0: default.
  */
 struct stub_ep *stub_open(unsigned int dev, unsigned int peers, uint32_t tx_depth);
 /* Close the endpoint, and check that nothing of the device is left behind. */

@@ -278,12 +278,12 @@ numbers(void **state)
 	(void)state;
 	assert_int_equal(vb_mtu_enum(4096), IBV_MTU_4096);
 	assert_int_equal(vb_mtu_enum(1500), 0);
-	/* 67 ms, 8 times, times 4, plus a second. */
+	/* 8 attempts of 67 ms, times 4, plus a second, are 3.1 s. */
 	assert_in_range(vb_dead_peer_ms(14, 7), 3000, 3300);
 	assert_true(vb_dead_peer_ms(31, 7) > 0);
 }
 
-/* The map against an array, with many collisions. */
+/* The map of QP numbers agrees with an array, its model, under many collisions. */
 static void
 qpn_map(void **state)
 {

@@ -329,7 +329,10 @@ receives(void **state)
 		sim.rroom = 6;
 		assert_int_equal(stub_post(s, 0, 10), 10);
 		assert_int_equal(leat_ep_inflight(s->ep), 6);
-		/* In order: receives behind those in flight are held back. */
+		/*
+		 * Receives come back in order: those that the queue has no room for stay behind
+		 * those in flight.
+		 */
 		assert_int_equal(stub_messages(stub_qp(s, 0), 5, 3), 5);
 		stub_collect(s);
 		assert_int_equal(s->nb_back, 5);

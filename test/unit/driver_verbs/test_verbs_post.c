@@ -356,7 +356,9 @@ regions(void **state)
 	}
 }
 
-/* On-demand paging on devices without it, or without it for all that is needed. */
+/*
+ * On-demand paging is refused on devices that lack it, or lack it for an operation that needs it.
+ */
 static void
 no_odp(void **state)
 {

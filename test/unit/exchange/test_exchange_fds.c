@@ -367,7 +367,7 @@ test_stray_descriptors(void **state)
 		send_fds(fd, buf, len, many[i]);
 		expect_reject(&s, fd, "too many");
 	}
-	/* Descriptors in the middle of a HELLO. */
+	/* A HELLO with descriptors in its middle is rejected. */
 	fd = raw_connect(&s);
 	raw_send(fd, buf, 20);
 	side_until(&s, side_stats(&s).pending == 1);
@@ -419,7 +419,7 @@ test_stray_descriptors(void **state)
 	side_close(&s);
 }
 
-/* A listener's ACCEPT with too many descriptors, and a REJECT with any. */
+/* A connection fails if the listener's ACCEPT has too many descriptors, or its REJECT has any. */
 static void
 test_stray_answers(void **state)
 {
@@ -448,7 +448,7 @@ test_stray_answers(void **state)
 			raw_header(buf, LEAT_EXCHANGE_VERSION, 3, 8);
 			send_fds(fd, buf, 24, 1);
 		} else {
-			/* Valid so far; the bytes behind are not. */
+			/* This ACCEPT is valid, but the byte behind it is not. */
 			send_fds(fd, buf, len, LEAT_EXCHANGE_FDS_TAKEN);
 			raw_send(fd, "x", 1);
 		}

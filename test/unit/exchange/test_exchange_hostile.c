@@ -119,7 +119,7 @@ test_bytes(void **state)
 	close(fd);
 	side_close(&s);
 
-	/* The same with the test as the listener. */
+	/* Now the test is the listener, and checks and sends each byte of its side. */
 	side_open(&s, &conf, NULL);
 	fd = raw_bind(s.addr, sizeof(s.addr));
 	assert_int_equal(listen(fd, 1), 0);

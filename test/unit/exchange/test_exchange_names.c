@@ -568,7 +568,7 @@ test_other_user(void **state)
 	side_until(&b, side_stats(&b).connected == 1);
 	side_close(&b);
 
-	/* With a directory that is open to other users. */
+	/* Now the directory is open to other users. */
 	snprintf(dir, sizeof(dir), "%s/open", side_dir);
 	any.dir = dir;
 	assert_int_equal(chmod(side_dir, 0755), 0);

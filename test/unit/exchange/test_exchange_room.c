@@ -380,9 +380,9 @@ test_others_wait(void **state)
 	other = established(&s, 3);
 	close(other);
 	assert_int_equal(side_event(&s, NULL)->type, LEAT_EXCHANGE_DOWN);
-	/* That source was served, and is not waited for any more. */
+	/* Source 3 was served: its place is not kept for it any more. */
 	fds[0] = established(&s, 2);
-	/* Nor is a source waited for that does not come again. */
+	/* The place kept for a source that does not come again is free after a while. */
 	expect_busy(&s, hello_from(&s, 3));
 	close(fds[0]);
 	assert_int_equal(side_event(&s, NULL)->type, LEAT_EXCHANGE_DOWN);

@@ -309,7 +309,10 @@ test_names(void **state)
 	assert_int_equal(ev->conn, conn);
 	assert_int_equal(ev->status, -EHOSTUNREACH);
 
-	/* Withdrawn during the lookup: its memory lives until the lookup ends. */
+	/*
+	 * An attempt is withdrawn during the lookup of its name: its memory lives until the lookup
+	 * ends.
+	 */
 	conn = leat_exchange_connect(a.x, "localhost:1", 0, &none, NULL);
 	assert_true(conn > 0);
 	assert_string_equal(leat_exchange_state(a.x, conn), "resolving the name");
@@ -579,7 +582,7 @@ test_no_descriptor(void **state)
 	tight.rlim_cur = (rlim_t)top;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &tight), 0);
 	side_until(&b, side_stats(&b).no_fd > 0);
-	/* Nor does a connector fail for lack of descriptors: it tries again. */
+	/* A connector does not fail for lack of descriptors either: it tries again. */
 	assert_true(leat_exchange_connect(a.x, b.addr, 60000000, &none, NULL) > 0);
 	side_quiet(&b, &a);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &lim), 0);

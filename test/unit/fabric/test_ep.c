@@ -180,7 +180,7 @@ test_requests(void **state)
 	leat_peer_down(ep, p);
 	assert_int_equal(leat_ep_events(ep, evs, 4), 0);
 
-	/* Withdrawn after it was seen, before the answer. */
+	/* The request is withdrawn after it was seen, before the answer. */
 	p = leat_peer_request(ep, "d:1", NULL, 0);
 	event(ep, LEAT_EV_CONNECT_REQ, p->id);
 	leat_peer_closing(ep, p, -ECONNRESET, "went");
@@ -338,7 +338,7 @@ test_deadlines(void **state)
 	assert_ptr_equal(poll1(ep), &r);
 	assert_int_equal(r.status, -ETIMEDOUT);
 
-	/* Done in time: no deadline is left on the wheel. */
+	/* An op that is done in time leaves no deadline on the wheel. */
 	r.deadline = clock_ns + 1000000;
 	post1(ep, &r);
 	mock_finish(ep, 0, 0, 1);
@@ -386,7 +386,7 @@ test_deadlines_after_silence(void **state)
 				 (i * UINT64_C(7919) % OPS) * UINT64_C(16660000);
 		post1(ep, &op[i]);
 	}
-	/* Some time before the last deadline. */
+	/* All deadlines but the last have expired; each call takes up to PER_CALL of them. */
 	clock_ns += UINT64_C(3000000) + (OPS - 1) * UINT64_C(16660000) - 1;
 	for (left = OPS - 1; left > 0; left -= RTE_MIN(left, PER_CALL)) {
 		uint64_t expired = ep->stats.expired;

@@ -163,7 +163,7 @@ test_options(void **state)
 	assert_int_equal(set(ep, "inline_max", "20"), 0);
 	assert_int_equal(mock.inline_max, 20);
 	assert_int_equal(ep->ctrl->set.inline_max, 20);
-	/* Clamped to the device's limit, and the answer says so. */
+	/* The value is clamped to the device's limit, and the answer gives the value in effect. */
 	assert_int_equal(set(ep, "inline_max", "4096"), 0);
 	assert_int_equal(mock.inline_max, 64);
 	assert_int_equal(ep->ctrl->set.inline_max, 64);
@@ -208,7 +208,7 @@ test_sample_counts(void **state)
 
 	(void)state;
 	peer_up(ep);
-	/* In flight when sampling is switched on: not timed. */
+	/* An op in flight when sampling is switched on is not timed. */
 	post(ep, LEAT_OP_SEND, 30, 1);
 	assert_int_equal(set(ep, "latency_sample", "3"), 0);
 	assert_ptr_not_equal(ep->post, post_fn);
@@ -229,7 +229,7 @@ test_sample_counts(void **state)
 	assert_int_equal(rep.latency_recv.sum, 2 * leat_cycles_to_ns(5000));
 	assert_int_equal(rep.latency_recv.bucket[leat_tune_bucket(leat_cycles_to_ns(5000))], 2);
 
-	/* Done in post: ready before poll, and each op is timed. */
+	/* Ops that are done in the post call are ready before the poll; each is timed. */
 	assert_int_equal(set(ep, "latency_sample", "1"), 0);
 	for (i = 0; i < 10; i++) {
 		post(ep, LEAT_OP_SEND, i, 1);
@@ -241,7 +241,10 @@ test_sample_counts(void **state)
 	tune_report(tune_of(ep), &rep);
 	assert_int_equal(rep.latency_send.count, 11);
 
-	/* Timed when sampling is switched off, and back before it is switched on again. */
+	/*
+	 * Ops whose timing began before sampling is switched off: one comes back before it is
+	 * switched on again, one behind; neither is counted.
+	 */
 	post(ep, LEAT_OP_SEND, 0, 2);
 	assert_int_equal(set(ep, "latency_sample", "off"), 0);
 	assert_ptr_equal(ep->post, post_fn);

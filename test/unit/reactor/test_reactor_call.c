@@ -71,7 +71,7 @@ test_full(void **state)
 	test_turns(r, 1);
 	assert_int_equal(log_nb, 8);
 	assert_int_equal(leat_reactor_call(r, note, &v), 0);
-	/* Destroyed with a message that never ran: a warning, no leak. */
+	/* A reactor that is destroyed with a message that never ran warns, and leaks nothing. */
 	assert_int_equal(leat_reactor_destroy(r), 0);
 	assert_int_equal(log_nb, 8);
 }

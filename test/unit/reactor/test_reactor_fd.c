@@ -421,16 +421,16 @@ test_looks(void **state)
 	pair_add(reactor, &a, EPOLLIN);
 	look(reactor);
 	look(reactor);
-	/* Silent: while the clock stands still, there is no look. */
+	/* A silent descriptor is not looked at while the clock stands still. */
 	far_write(&a);
 	for (i = 0; i < 100; i++)
 		assert_int_equal(leat_reactor_turn(reactor), 0);
 	assert_int_equal(a.calls, 0);
-	/* A descriptor that is added or changed is looked at at once. */
+	/* A descriptor that is added or changed is looked at in the next turn. */
 	assert_int_equal(leat_fd_events_set(&a.f, EPOLLIN | EPOLLRDHUP), 0);
 	assert_int_equal(leat_reactor_turn(reactor), 1);
 	assert_int_equal(a.calls, 1);
-	/* Active: a look in each turn, even in turns without events. */
+	/* An active descriptor is looked at in each turn, even behind turns without events. */
 	a.then = near_read;
 	assert_int_equal(leat_reactor_turn(reactor), 1);
 	assert_int_equal(leat_reactor_turn(reactor), 0);
@@ -480,20 +480,20 @@ test_block(void **state)
 	assert_int_equal(leat_reactor_turn(app.r), 1);
 	assert_int_equal(a.calls, 1);
 
-	/* Silent again: the reactor sleeps until the next timeout. */
+	/* The descriptor is silent again: the reactor sleeps until the next timeout. */
 	turns(60);
 	then = test_clock;
 	turns(1);
 	assert_true(test_clock > then + 100 * US);
 
-	/* Ready before the reactor would sleep: it does not sleep. */
+	/* The descriptor is ready before the reactor would sleep, which then does not sleep. */
 	far_write(&a);
 	then = test_clock;
 	while (a.calls == 1)
 		turns(1);
 	assert_in_range(test_clock, then, then + 20 * US);
 
-	/* A deleted descriptor does not wake it. */
+	/* A deleted descriptor does not wake the reactor. */
 	a.then = NULL;
 	leat_fd_del(&a.f);
 	far_write(&a);
@@ -601,7 +601,10 @@ test_stop(void **state)
 	assert_int_equal(look(reactor), -ESHUTDOWN);
 	assert_int_equal(a.calls, 0);
 
-	/* Detached: the owner may delete the descriptor, and add it to another reactor. */
+	/*
+	 * The end of the reactor detaches the descriptor: its owner may delete it, and add it to
+	 * another reactor.
+	 */
 	assert_int_equal(leat_reactor_destroy(reactor), 0);
 	assert_null(a.f.reactor);
 	leat_fd_del(&a.f);

@@ -26,7 +26,10 @@ test_nothing_to_wait_for(void **state)
 	assert_int_equal(leat_reactor_destroy(r), 0);
 }
 
-/* leat_reactor_run() on this very thread: stopped before, by a poller, by a message, by a timer. */
+/*
+ * leat_reactor_run() on this thread ends when it was stopped before, or is stopped by a poller, a
+ * message or a timer.
+ */
 static int
 stopping_poller(void *arg, uint64_t now)
 {

@@ -71,7 +71,10 @@ test_one_shot(void **state)
 	test_clock += 1000 * US - 1;
 	assert_int_equal(leat_reactor_turn(r), 0);
 	assert_int_equal(t.fired, 0);
-	/* Exact, and in the very first turn, whatever the interval of housekeeping. */
+	/*
+	 * The timer fires exactly when due, in the very first turn, whatever the interval of
+	 * housekeeping.
+	 */
 	test_clock += 1;
 	assert_int_equal(leat_reactor_turn(r), 1);
 	assert_int_equal(t.fired, 1);

@@ -90,7 +90,7 @@ test_changes(void **state)
 	assert_int_equal(idle.spin_us, 9);
 	assert_int_equal(leat_reactor_idle_effective(r), LEAT_IDLE_PAUSE);
 
-	/* Rounded, and the answer says so. */
+	/* The number is rounded to a power of 2. */
 	assert_int_equal(tune_ask(r->tune, "housekeeping_turns", "1000", "housekeeping_us",
 				  "1000000", NULL),
 			 0);
@@ -226,7 +226,7 @@ test_bursts(void **state)
 	assert_int_equal(leat_reactor_turn(a.r), 1);
 	assert_int_equal(a.calls, 5);
 	assert_int_equal(a.nb_ops, 47);
-	/* A full burst with nothing behind it. */
+	/* A full burst with nothing behind it is one call. */
 	complete(10);
 	assert_int_equal(leat_reactor_turn(a.r), 1);
 	assert_int_equal(a.calls, 6);
@@ -316,7 +316,7 @@ test_report(void **state)
 	assert_int_equal(rep.turns, 10);
 	assert_int_equal(rep.state, REACTOR_TUNE_STATE_RUNNING);
 	assert_int_equal(rep.idle_effective, REACTOR_TUNE_IDLE_EFFECTIVE_SPIN);
-	/* Between two turns of the program's own loop. */
+	/* The time between two turns of the program's own loop is not counted as a stall. */
 	test_clock += 1000 * MS;
 	tune_report(hung.r->tune, &rep);
 	assert_int_equal(rep.stalled_ns, 0);

@@ -230,7 +230,7 @@ def one_of_two_nodes_is_killed():
 
 
 def by_file():
-    """The same processes, by files: the ranks are mpirun's."""
+    """Processes of mpirun that meet by files: the ranks are mpirun's."""
     with tempfile.TemporaryDirectory() as top:
         job = Job("all", os.path.join(top, "meet"))
         check(job.end() == 0, job)

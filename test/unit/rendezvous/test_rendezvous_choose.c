@@ -64,7 +64,7 @@ test_alone(void **state)
 	assert_string_equal(leat_rendezvous_describe(rv),
 			    "alone: rank 0 of 1 (no launcher, directory or list)");
 	assert_int_equal(leat_rendezvous_put(rv, "k", "abc", 3), 0);
-	/* Not available before the fence. */
+	/* A value is not available before the fence. */
 	assert_int_equal(leat_rendezvous_get(rv, 0, "k", buf, sizeof(buf)), -ENOENT);
 	assert_int_equal(leat_rendezvous_fence(rv, 0), 0);
 	assert_int_equal(leat_rendezvous_get(rv, 0, "k", buf, sizeof(buf)), 3);

@@ -385,7 +385,7 @@ test_fence_times_out(void **state)
 	leat_rendezvous_close(rv);
 }
 
-/* One time limit for all waiting together. */
+/* The limit bounds the sum of all waits, whatever the time limit of each call. */
 static void
 test_limit(void **state)
 {
@@ -411,7 +411,7 @@ test_limit(void **state)
 	assert_int_equal(leat_rendezvous_fence(rv, 10 * MS), -ETIMEDOUT);
 	assert_int_equal(leat_rendezvous_fence(rv, PATIENCE_S * 1000 * MS), -ETIMEDOUT);
 	assert_true(seconds() - began >= 0.1);
-	/* No time is left. */
+	/* The limit is used up: the next call does not wait. */
 	assert_int_equal(leat_rendezvous_fence(rv, PATIENCE_S * 1000 * MS), -ETIMEDOUT);
 	assert_true(seconds() - began < PATIENCE_S);
 	/* The limit is off again. */

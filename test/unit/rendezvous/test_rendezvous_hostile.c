@@ -131,7 +131,7 @@ test_junk(void **state)
 	buf[4]++;
 	write_file(&dir, "leat.session", buf, len);
 	assert_refused(dir.path, 1, ETIMEDOUT, "it is of another release of leat");
-	/* Valid, but the record of a rank in the place of the session's. */
+	/* A valid record of a rank is in the place of the session's. */
 	rec = (struct record){ .kind = RECORD_RANK, .size = 2 };
 	len = record_build(buf, &rec);
 	write_file(&dir, "leat.session", buf, len);

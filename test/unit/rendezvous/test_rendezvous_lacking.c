@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * PMIx's environment is set, but its library lacks functions: never run as a single process then.
+ * PMIx's environment is set, but its library lacks functions: opening a rendezvous must fail,
+ * instead of running as a single process.
  */
 
 #include "rendezvous_test.h"
 
-/* Of the library that this program is linked with. */
+/* The stand-in for libpmix, with which this program is linked, defines it. */
 const char *PMIx_Get_version(void);
 
 static void

@@ -92,7 +92,7 @@ bool patience_left(struct patience *p);
 		}                                                                                  \
 	} while (0)
 
-/* Drive both ends for so many turns. */
+/* Drive both ends for the given number of turns. */
 void drive(unsigned int turns);
 
 /* Connect a session, and wait until both sides are up. */

@@ -154,7 +154,7 @@ test_shutdown_any(void **state)
 		for (i = 0; i < k; i++)
 			step(s, i);
 		assert_int_equal(leat_ep_shutdown(a.ep, 1000), 0);
-		/* No time passes: no pause needs to be over. */
+		/* No time passes: the end must not wait for a pause between attempts. */
 		drive_until(a.nb_ev[LEAT_RPC_ENDED] == 1);
 		end_drive(&a);
 		for (i = 0; i < SLOTS + 4; i++)

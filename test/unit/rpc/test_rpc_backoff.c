@@ -202,7 +202,7 @@ test_pauses(void **state)
 	assert_int_equal(srv.requests, 201);
 	assert_int_equal(a.nb_ev[LEAT_RPC_DOWN], 1);
 	finish(s);
-	/* Closed: no attempt comes after that. */
+	/* After the close, no attempt comes any more. */
 	now += 1000 * MS;
 	for (i = 0; i < 100; i++)
 		turn();
@@ -227,7 +227,7 @@ test_flapping(void **state)
 		uint64_t us;
 
 		turn_until(0, s->state == RPC_OPEN);
-		/* Up for too short a time to count. */
+		/* The session was up for slightly less time than resets the pauses. */
 		now += MAX_US * US - 1;
 		assert_int_equal(leat_ep_disconnect(srv.ep, srv.last.peer), 0);
 		us = pause_us(s);
@@ -237,7 +237,7 @@ test_flapping(void **state)
 	}
 	/* Evenly distributed from min to max: the mean of 40 is far from 1.5 min. */
 	assert_true(sum / 40 > MAX_US / 4);
-	/* A session that was up for long enough. */
+	/* After a session that was up for long enough, the pauses begin at the minimum. */
 	turn_until(0, s->state == RPC_OPEN);
 	now += MAX_US * US;
 	turn();
@@ -319,7 +319,7 @@ hopeless(enum answer how)
 	assert_int_equal(stats_of(&a).retries, 0);
 	finish(s);
 
-	/* The same if the first server had accepted, and its successor refuses. */
+	/* The session ends likewise if the first server had accepted, and its successor refuses. */
 	a.nb_ev[LEAT_RPC_ENDED] = 0;
 	srv.answer = ACCEPT;
 	s = begin();
@@ -412,7 +412,7 @@ test_tries(void **state)
 	assert_non_null(strstr(a.ev.text, "after 3 attempts: "));
 	assert_int_equal(req.status, -ECONNREFUSED);
 	assert_int_equal(req.refused, 1);
-	/* As after the end of any session. */
+	/* A call that is posted after the end has the status of the end, as with any session. */
 	post1(&req);
 	turn_until(0, req.state == 0);
 	assert_int_equal(req.status, -ECONNREFUSED);

@@ -134,7 +134,7 @@ ask(uint32_t access)
 				       .deadline = LEAT_RPC_NO_DEADLINE };
 	post1(&asked);
 	raw_until(raw.packets > before);
-	/* No address, no key. */
+	/* The item holds neither an address nor a key. */
 	assert_int_equal(raw_last_item().flags, RPC_F_BULK);
 	assert_int_equal(leat_get_le64(raw.last + RPC_HEAD_LEN + RPC_ITEM_LEN + 8), 0);
 	assert_int_equal(leat_get_le64(raw.last + RPC_HEAD_LEN + RPC_ITEM_LEN + 24), 0);

@@ -88,7 +88,7 @@ check_many(struct leat_rpc_req *req)
 	answered++;
 }
 
-/* More calls than there are slots and credits, in bursts, in both directions at a time. */
+/* Both sides post, in bursts, more calls than there are slots and credits: each is answered. */
 static void
 test_many(void **state)
 {

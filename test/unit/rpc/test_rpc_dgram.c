@@ -216,7 +216,7 @@ TEST(two_flags, LEAT_RPC_BAD_FLAGS, { raw.head.flags = RPC_H_NUMBERED | RPC_H_PR
 TEST(unknown_flag, LEAT_RPC_BAD_FLAGS, { raw.head.flags = 0x80; })
 TEST(ack_with_number, LEAT_RPC_BAD_FLAGS, { raw.head.flags = 0; })
 TEST(request_without_number, LEAT_RPC_BAD_KIND, { raw.head.flags = RPC_H_PROBE; })
-/* Of the same length as an END. */
+/* The packet is as long as an END, but its item is of another kind. */
 TEST(other_item_without_number, LEAT_RPC_BAD_KIND, {
 	raw_begin();
 	raw.head.flags = RPC_H_PROBE;
@@ -487,7 +487,10 @@ test_deadline_again(void **state)
 	assert_int_equal(late.status, -ETIMEDOUT);
 	probe = last_numbers(&flags).seq;
 	assert_int_equal(flags, RPC_H_PROBE);
-	/* Only the first packet has not arrived; then neither of them has. */
+	/*
+	 * The peer's numbers say that neither packet has arrived, the second time as the answer to
+	 * the probe: both are sent again, the late request marked as such.
+	 */
 	raw_begin();
 	raw.head.flags = 0;
 	raw.numbers = (struct rpc_numbers){ .ack = raw.hello.first };

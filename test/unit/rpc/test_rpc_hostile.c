@@ -254,7 +254,7 @@ TEST(response_slot_impossible, LEAT_RPC_BAD_SLOT, {
 		.kind = RPC_RESPONSE, .slot = RAW_SLOTS + RPC_INTERNAL_SLOTS, .len = 8 });
 })
 
-/* More packets than credits, faster than b takes them. */
+/* The peer sends more packets than it has credits, faster than b takes them: the session ends. */
 static void
 test_overrun(void **state)
 {

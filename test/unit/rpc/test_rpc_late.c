@@ -135,7 +135,7 @@ test_cancelled(void **state)
 			assert_int_equal(leat_rpc_cancel(&reqs[i]), 0);
 			assert_int_equal(leat_rpc_cancel(&reqs[i]), -ENOENT);
 		}
-		/* At once, without a turn of the other side. */
+		/* The calls come back at once, without a turn of the other side. */
 		end_drive(&a);
 		for (i = 0; i < BATCH; i++) {
 			assert_int_equal(reqs[i].state, 0);
@@ -216,7 +216,10 @@ test_ended(void **state)
 			assert_int_equal(reqs[i].status, -ENOTCONN);
 		refill(BATCH);
 		if (n % (2 * BATCH) == 0) {
-			/* Connected again: the same session slot, request slots and numbers. */
+			/*
+			 * The new connection uses the session slot, request slots and numbers of
+			 * the old one.
+			 */
 			s = connected();
 			for (i = 0; i < BATCH; i++)
 				assert_null(b.later[i]->session);
@@ -293,7 +296,7 @@ test_long(void **state)
 			drive(1);
 		assert_int_equal(stats_of(&b).large, 0);
 	}
-	/* Cancelled before the first piece was sent: no number was used for it. */
+	/* The call `other` is cancelled before its first piece was sent: it has used no number. */
 	for (turns = 0; turns < 10; turns++) {
 		struct leat_rpc_req other = { .session = s,
 					      .type = ECHO_LARGE,

@@ -43,7 +43,7 @@ test_requests(void **state)
 						  .type = ECHO,
 						  .deadline = now + MIN_US / 2 * US };
 	post1(&reqs[SLOTS + 12]);
-	/* Not yet time for the next attempt. */
+	/* It is not yet time for the next attempt: nothing comes back. */
 	drive(1000);
 	assert_int_equal(a.nb_back, SLOTS);
 	assert_int_equal(stats_of(&a).retries, 0);
@@ -196,7 +196,7 @@ test_late(void **state)
 		for (i = 0; i < SLOTS; i++)
 			memset(in[i], 0x22, 16);
 		pass_until(a.nb_ev[LEAT_RPC_UP] > ups);
-		/* The same session, slots and numbers. */
+		/* These calls use the session, slots and numbers of the first ones. */
 		post_n(s, SLOTS, SLOTS, LATER);
 		pass_until(b.nb_later == 2 * SLOTS);
 		for (i = 0; i < SLOTS; i++) {
@@ -340,7 +340,7 @@ test_events(void **state)
 	assert_int_equal(ev[2].type, LEAT_RPC_UP);
 	assert_int_equal(ev[3].type, LEAT_RPC_ENDED);
 
-	/* Closed: no event of the session is delivered any more. */
+	/* After the close, CLOSED is the only event of the session that is delivered. */
 	assert_int_equal(leat_rpc_close(s, 0), 0);
 	assert_int_equal(leat_rpc_close(s, 0), -EALREADY);
 	ups = leat_rpc_events(a.rpc, ev, 8);

@@ -58,7 +58,7 @@ test_changes(void **state)
 	assert_int_equal(a.rpc->busy_us, 77);
 	assert_int_equal(a.rpc->segment, 4096);
 	assert_int_equal(a.rpc->grace, leat_us_to_cycles(5000));
-	/* Back to the default. */
+	/* The setting goes back to its default. */
 	assert_int_equal(tune_ask(a.rpc->tune, "busy_us", "automatic", NULL), 0);
 	drive_until(tune_private(a.rpc->tune)->change_done == 1);
 	assert_int_equal(tune_answer(a.rpc->tune), 0);

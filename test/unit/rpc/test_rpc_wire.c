@@ -31,7 +31,7 @@ test_head(void **state)
 	assert_int_equal(rpc_head_get(buf, sizeof(buf), &back), LEAT_RPC_BAD_VERSION);
 }
 
-/* The numbers behind the head of a datagram. */
+/* The numbers behind the head of a datagram are encoded as specified, and decoded again. */
 static void
 test_numbers(void **state)
 {
@@ -100,7 +100,7 @@ test_item(void **state)
 	assert_int_equal(rpc_item_get(buf, sizeof(buf), &back), LEAT_RPC_BAD_FLAGS);
 }
 
-/* A piece of a longer message. */
+/* The item of a piece of a longer message is encoded as specified, and decoded again. */
 static void
 test_piece(void **state)
 {

@@ -210,7 +210,7 @@ test_connect_fails(void **state)
 	pair_until(nb_ended == 2);
 	assert_int_equal(result, -EINVAL);
 	pair_until((leat_stream_net_stats_get(pair.client, &stats), stats.streams == 0));
-	/* Outside of a task. */
+	/* Outside of a task, the wait is refused. */
 	pair_connect();
 	assert_int_equal(leat_stream_task_wait(pair.c, LEAT_STREAM_WRITABLE), -EPERM);
 }

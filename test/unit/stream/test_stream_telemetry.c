@@ -98,7 +98,7 @@ test_net(void **state)
 	expect(answer, "side", "\"connected\"");
 	expect(answer, "rx_ready", "700,");
 	assert_non_null(strstr(answer, "stream0:1"));
-	/* From a given stream on. */
+	/* The list begins at the given stream. */
 	snprintf(cmd, sizeof(cmd), "/leat/stream,%u,2", id_of(pair.client));
 	assert_null(strstr(ask(cmd, true), "places"));
 	/* The net is not driven. */

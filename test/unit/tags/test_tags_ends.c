@@ -73,7 +73,7 @@ test_bye_behind_what_waits(void **state)
 	}
 	expect(TAGS_BYE, 6);
 	assert_null(tp_poll());
-	/* Not before BYE was answered. */
+	/* The connection does not end before BYE was answered. */
 	assert_int_equal(leat_ep_events(tp_ep, NULL, 0), 0);
 	assert_int_equal(mock.nb_disconnect, 0);
 	tp_message(0, 1, "late");

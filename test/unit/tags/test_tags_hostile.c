@@ -247,7 +247,10 @@ test_tokens(void **state)
 	}
 }
 
-/* More segments than the peer may have in flight, of each class; notices of WRITE_IMM count. */
+/*
+ * A peer that sends more segments of a class than it may have in flight is caught; notices of
+ * WRITE_IMM count, too.
+ */
 static void
 test_too_much(void **state)
 {

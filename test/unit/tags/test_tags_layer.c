@@ -250,7 +250,7 @@ test_credits_of_the_peer(void **state)
 		assert_int_equal(h.tag, i);
 		assert_ptr_equal(tp_poll(), &s[i]);
 	}
-	/* Not begun: it comes back at once. */
+	/* A cancelled send that was not begun comes back at once. */
 	assert_int_equal(leat_op_cancel(tp_ep, &s[19]), 0);
 	assert_ptr_equal(tp_poll(), &s[19]);
 	assert_int_equal(s[19].status, -ECANCELED);

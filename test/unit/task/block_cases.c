@@ -161,7 +161,7 @@ out:
 	return ended;
 }
 
-/* No branch was started. */
+/* The block is left by break before any branch was started. */
 static int
 scope_by_break_without_branches(void)
 {

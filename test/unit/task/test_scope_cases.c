@@ -307,7 +307,7 @@ no_room(void *arg)
 	for (i = 0; i < 3; i++)
 		worker_start(&s, &w[i], 1);
 	assert_int_equal(leat_scope_branch(&s, "much", worker_main, &w[3], &w[3].ret), -ENOMEM);
-	/* Nor for any further branch: the scope can't be complete any more. */
+	/* Every further branch is refused, too: the scope can't be complete any more. */
 	assert_int_equal(leat_scope_branch(&s, "more", worker_main, &w[3], NULL), -ENOMEM);
 	assert_int_equal(leat_scope_wait(&s), -ENOMEM);
 	for (i = 0; i < 3; i++)
@@ -439,11 +439,11 @@ within(void *arg)
 			 -ETIMEDOUT);
 	assert_int_equal(leat_task_within(1000, leat_task_within(10, leat_task_event_wait(&ev))),
 			 -ETIMEDOUT);
-	/* Around a scope: its branches are cancelled. */
+	/* A limit around a scope cancels its branches. */
 	assert_int_equal(leat_task_within(10, slow_branches(&s, &ret)), -ETIMEDOUT);
 	assert_int_equal(ret, -ECANCELED);
 	assert_int_equal(leat_task_within(10, slow_branch()), -ETIMEDOUT);
-	/* Nothing of the limit is left. */
+	/* Behind the limits, the task has no deadline. */
 	assert_int_equal(leat_task_sleep(1), 0);
 	assert_int_equal(leat_task_deadline(), LEAT_TASK_NO_DEADLINE);
 	/* A mask keeps the deadline off, so that there is time to clean up. */

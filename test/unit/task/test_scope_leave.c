@@ -13,12 +13,12 @@ leave(const struct leave_case *c)
 	const uint64_t outer = leat_now() + (uint64_t)3600 * 1000000 * US;
 	struct leat_task_mask_state mask;
 
-	/* Without a limit, mask or scope around it. */
+	/* The function is called without a limit, mask or scope around it. */
 	print_message("%s\n", c->name);
 	assert_int_equal(c->fn(), c->ret);
 	assert_int_equal(leat_task_deadline(), LEAT_TASK_NO_DEADLINE);
 	assert_int_equal(self->masked, 0);
-	/* In a mask, with a deadline in it. */
+	/* The function is called in a mask, with a deadline. */
 	leat_task_mask(&mask);
 	leat_task_deadline_set(outer);
 	assert_int_equal(c->fn(), c->ret);
@@ -59,7 +59,7 @@ test_leave_cxx(void **state)
 	assert_int_equal(task_test_run(leave_all, (void *)(uintptr_t)block_cases_cxx), 0);
 }
 
-/* Cancelled in a mask that is left by return: the signal counts again. */
+/* A cancelled task leaves a mask by return: behind it, the signal counts again. */
 static int
 polite(struct leat_scope *s)
 {

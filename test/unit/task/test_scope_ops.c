@@ -251,7 +251,7 @@ test_resource_is_described(void **state)
 	test_turns(t.r, 1);
 	leat_task_info_get(task, &info);
 	assert_string_equal(info.waits, "stone");
-	/* Only the other side can end it. */
+	/* A cancel does not end this wait: only the other side can. */
 	assert_int_equal(leat_resource_cancel(&w.h.op), 0);
 	assert_int_equal(leat_resource_cancel(&w.h.op), -EALREADY);
 	assert_int_equal(leat_resource_end(&w.h.op, 7), 0);

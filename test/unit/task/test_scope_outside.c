@@ -164,7 +164,7 @@ scope_moments(void *arg)
 
 	(void)arg;
 	assert_int_equal(leat_scope_cancel(NULL), -EINVAL);
-	/* Before the first branch: branches are born cancelled. */
+	/* The cancel comes before the first branch: branches are born cancelled. */
 	leat_scope_init(&s);
 	assert_int_equal(leat_scope_cancel(&s), 0);
 	assert_int_equal(leat_scope_cancel(&s), -EEXIST);
@@ -172,11 +172,11 @@ scope_moments(void *arg)
 	assert_int_equal(leat_scope_wait(&s), -ECANCELED);
 	assert_int_equal(w[0].h.posts, 0);
 	assert_true(w[0].cancelled);
-	/* Without any branch. */
+	/* A scope without any branch is cancelled. */
 	leat_scope_init(&s);
 	assert_int_equal(leat_scope_cancel(&s), 0);
 	assert_int_equal(leat_scope_wait(&s), -ECANCELED);
-	/* A branch that has not begun, and one that is added later. */
+	/* The cancel reaches a branch that has not begun, and one that is added later. */
 	worker_start(&s, &w[0], 1);
 	assert_int_equal(leat_scope_cancel(&s), 0);
 	worker_start(&s, &w[1], 1);
@@ -193,7 +193,7 @@ scope_moments(void *arg)
 
 RULE(test_scope_moments, scope_moments)
 
-/* After the last branch has ended, before the parent runs. */
+/* Cancel the scope after its last branch has ended, before the parent runs. */
 static int
 late_cancel(void *arg)
 {
@@ -515,7 +515,7 @@ wrong_thread(void *arg)
 
 RULE(test_wrong_thread, wrong_thread)
 
-/* A scope outside of tasks. */
+/* Outside of tasks, no scope can be cancelled. */
 static void
 test_no_task(void **state)
 {

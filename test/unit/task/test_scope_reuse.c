@@ -119,7 +119,7 @@ clean_round(struct leat_scope *s)
 	assert_int_equal(w.results[0], -ECANCELED);
 	/* It is not specified which branch of the inner scope was first. */
 	assert_true(n.c.result == 0 || n.c.result == -EEXIST);
-	/* Waited for again, without a branch. */
+	/* Another wait without a branch returns at once. */
 	assert_int_equal(leat_scope_wait(s), 0);
 }
 
@@ -236,7 +236,7 @@ test_scope_outlives_its_task(void **state)
 	(void)state;
 	assert_int_equal(task_test_run(make_static, NULL), 0);
 	task_test_begin(&t, NULL);
-	/* At another address than the first task. */
+	/* The task "other" makes sure that "stray" is not at the address of the first task. */
 	(void)task_test_spawn(&t, "other", sleeps, NULL);
 	assert_int_equal(
 		task_test_join(&t, task_test_spawn(&t, "stray", use_of_another, &static_scope)), 0);
@@ -245,7 +245,7 @@ test_scope_outlives_its_task(void **state)
 	task_test_end(&t);
 }
 
-/* Outside of tasks. */
+/* Outside of tasks, every use of a scope is refused. */
 static void
 test_outside_of_tasks(void **state)
 {

@@ -142,7 +142,7 @@ rule_4_late(void *arg)
 	struct rule_4 *r = arg;
 	struct leat_scope s;
 
-	/* Between two operations when the cancel comes. */
+	/* The task is between two operations when the cancel comes. */
 	task_test_yield();
 	task_test_yield();
 	assert_true(leat_task_cancelled());
@@ -270,7 +270,7 @@ rule_5_child_skipped(void *arg)
 	assert_int_equal(leat_scope_branch(&s, "canceller", skipping_canceller, &k, NULL), 0);
 	assert_int_equal(leat_scope_wait(&s), 0);
 	assert_int_equal(k.stayer.cancel, 0);
-	/* Not cancelled a second time. */
+	/* The stubborn branch is not cancelled a second time. */
 	assert_int_equal(k.stubborn.h.cancels, 1);
 	assert_int_equal(k.stubborn.ret, 3);
 	/* The stayer's own cancel spared the stayer, so that only this one reached it. */

@@ -94,7 +94,7 @@ operation(void)
 	bool flagged = (self->cancel & TASK_CANCELLED) != 0;
 	int ret = task_may_wait("storm");
 
-	/* Refused if and only if the signal was there, and is not masked. */
+	/* The wait is refused if and only if the signal was there, and is not masked. */
 	assert_int_equal(ret, flagged && !self->masked ? -ECANCELED : 0);
 	if (ret < 0)
 		return;

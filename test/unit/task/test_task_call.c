@@ -162,7 +162,7 @@ test_deadline(void **state)
 	test_turns(c.to, 1);
 	assert_int_equal(c.called, 0);
 
-	/* Or the message never is run. */
+	/* The other reactor is destroyed before it runs the message. */
 	task_test_begin(&t, NULL);
 	assert_int_equal(task_test_join(&t, task_test_spawn(&t, "call", call_within, &c)),
 			 -ETIMEDOUT);
@@ -181,7 +181,7 @@ test_stopped(void **state)
 
 	(void)state;
 	task_test_begin(&t, NULL);
-	/* Accepted before the stop: the function is called. */
+	/* The function of a call that was accepted before the stop is called. */
 	task = task_test_spawn(&t, "call", call_once, &c);
 	test_turns(t.r, 1);
 	leat_reactor_stop(c.to, 0);
@@ -233,7 +233,7 @@ test_caller_stops_meanwhile(void **state)
 	test_turns(c.to, 1);
 	assert_int_equal(c.called, 1);
 	assert_int_equal(leat_tasks_destroy(t->ts), -EBUSY);
-	/* Its answer waits in the ring; with the next run the task ends. */
+	/* The call's answer waits in the ring; the task ends in the next run. */
 	leat_task_detach(leat_task_spawn(t->ts, "end", call_once, &c));
 	leat_reactor_stop(t->r, LEAT_REACTOR_STOP_NO_DEADLINE);
 	assert_int_equal(leat_reactor_run(t->r), 0);
@@ -406,7 +406,7 @@ test_threads(void **state)
 			test_turns(t.r, 1);
 		assert_int_equal(leat_task_join(task[i], NULL), 0);
 	}
-	/* At once: the other thread may be about to wake this reactor. */
+	/* The reactor is destroyed at once: the other thread may be about to wake it. */
 	task_test_end(&t);
 	leat_reactor_stop(c.to, LEAT_REACTOR_STOP_NO_DEADLINE);
 	assert_int_equal(pthread_join(thread, &failed), 0);

@@ -201,7 +201,7 @@ test_detach(void **state)
 
 	(void)state;
 	task_test_begin(&t, NULL);
-	/* Before and after its end. */
+	/* One task is detached before its end, the other one after it. */
 	assert_int_equal(leat_task_detach(task_test_spawn(&t, "child", child, &us)), 0);
 	c = task_test_spawn(&t, "fine", fine, NULL);
 	test_turns(t.r, 1);
@@ -263,7 +263,7 @@ late(void *arg)
 	(void)arg;
 	assert_true(leat_task_deadline() == LEAT_TASK_NO_DEADLINE);
 	assert_true(leat_task_deadline_set(test_clock + 100 * US) == LEAT_TASK_NO_DEADLINE);
-	/* Shorter than the deadline. */
+	/* The first sleep ends before the deadline, the second one would not. */
 	assert_int_equal(leat_task_sleep(50), 0);
 	assert_int_equal(leat_task_sleep(1000), -ETIMEDOUT);
 	/* The deadline has passed: no wait begins. */

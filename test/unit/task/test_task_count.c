@@ -30,8 +30,8 @@ many_begin(struct task_test *t, unsigned int n, leat_task_fn fn, void *arg)
 }
 
 /*
- * A stop with that many sessions takes turns in proportion to the tasks, as many as running each of
- * them takes.
+ * A stop with n sessions takes turns in proportion to the tasks, as many as running each of them
+ * takes.
  */
 static void
 check_many(unsigned int n)
@@ -198,7 +198,7 @@ test_ready_is_counted(void **state)
 		assert_int_equal(s.ready, 0);
 		assert_int_equal(s.tasks, 10);
 		assert_int_equal(t.ts->nb_done, 10);
-		/* Joined, and detached after their end. */
+		/* Half of the tasks are joined, the others detached after their end. */
 		for (i = 0; i < 10; i++)
 			assert_int_equal(i & 1 ? leat_task_join(task[i], NULL)
 					       : leat_task_detach(task[i]),

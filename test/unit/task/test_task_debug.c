@@ -110,7 +110,7 @@ test_wrong_thread(void **state)
 	ASSERT_LOGGED("r: wrong thread: semaphore, called at ", HERE, "by no task");
 	log_free();
 
-	/* Refused, and reported. */
+	/* A join by another thread is refused, and reported. */
 	log_begin();
 	assert_int_equal(leat_task_join(f.waiter, NULL), -EPERM);
 	log_end();

@@ -269,7 +269,7 @@ test_run(void **state)
 	mock_finish(o.ep, 0, 0, 0);
 	test_turns(o.t.r, 10);
 	assert_int_equal(mock.nb_ops, 2);
-	/* Cancelled while it waits for room: the posted ops are waited for. */
+	/* The task is cancelled while it waits for room: it still waits for the posted ops. */
 	mock_finish(o.ep, 0, 0, 0);
 	mock_finish(o.ep, 0, 0, 0);
 	assert_int_equal(task_test_join(&o.t, task), 0);
@@ -296,7 +296,10 @@ late(void *arg)
 	assert_int_equal(leat_task_op_wait_all(o->ep, o->ops, o->n), -ETIMEDOUT);
 	assert_int_equal(o->op[0].status, -ECANCELED);
 	assert_int_equal(leat_task_op_run(o->ep, o->ops, o->n), -ETIMEDOUT);
-	/* Posted by the program, after the deadline. */
+	/*
+	 * These ops are posted by the program after the deadline: the wait still returns one of
+	 * them.
+	 */
 	assert_int_equal(leat_ep_post(o->ep, o->ops, o->n), o->n);
 	return leat_task_op_wait_any(o->ep, o->ops, o->n);
 }

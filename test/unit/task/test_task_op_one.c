@@ -152,7 +152,7 @@ test_limits(void **state)
 
 	(void)state;
 	begin(&o, 4);
-	/* A limit of 0. */
+	/* With a limit of 0, nothing is posted. */
 	o.timeout_us = 0;
 	task = task_test_spawn(&o.t, "send", send_one, &o);
 	assert_int_equal(task_test_join(&o.t, task), 0);
@@ -253,7 +253,7 @@ test_not_recalled(void **state)
 	assert_int_equal(o.ret, -ETIMEDOUT);
 	assert_int_equal(mock.nb_disconnect, 1);
 	assert_int_equal(mock.disconnect_status, -ETIMEDOUT);
-	/* Within the time between two looks at an endpoint's events. */
+	/* The limit is noticed within the time between two looks at an endpoint's events. */
 	assert_in_range(o.took, 5000 * US, 7500 * US);
 	end(&o);
 }

@@ -283,7 +283,7 @@ no_room(void *arg)
 	p[0].ret = -EIO;
 	assert_int_equal(leat_task_race(b, 3), -ENOMEM);
 	assert_int_equal(b[0].ret, -EIO);
-	/* With leat_task_all() none may be missing. */
+	/* With leat_task_all() no function may be missing. */
 	p[0].ret = 5;
 	assert_int_equal(leat_task_all(b, 3), -ENOMEM);
 	assert_int_equal(b[0].ret, -ECANCELED);
@@ -354,7 +354,7 @@ race_of_two(void *arg)
 static int
 cancelled(void *arg)
 {
-	/* Both run; one waits for its time; both wait. */
+	/* In turn: both functions run; one waits for its time; both wait. */
 	static const uint64_t after_us[] = { 0, 0x10000, 0x10080 };
 	unsigned int i, j, in_scope;
 

@@ -256,7 +256,7 @@ test_cleanup_may_spawn_and_wait(void **state)
 	task_test_end(&t);
 }
 
-/* Spawned by a timer, while a task cleans up. */
+/* Spawn a task from a timer, while another task cleans up. */
 static void
 spawning_timer(struct leat_timer *timer, void *arg, uint64_t now)
 {
@@ -296,7 +296,10 @@ bomb(void *arg)
 	unsigned int i;
 
 	(void)leat_task_sleep(FOREVER_US);
-	/* Until there is no room: further spawns are refused, and the others go on. */
+	/*
+	 * Each task spawns two more until there is no room: then spawns are refused, and the tasks
+	 * go on.
+	 */
 	for (i = 0; i < 2; i++)
 		(void)leat_task_detach(leat_task_spawn(leat_tasks_self(), "bomb", bomb, arg));
 	return 0;
@@ -362,7 +365,7 @@ spawn_and_sleep(void *arg)
 {
 	struct leat_task *task = leat_task_spawn(leat_tasks_self(), "fresh", sleep_forever, arg);
 
-	/* Not cancelled, until the next stop. */
+	/* A task that begins after a stop is not cancelled until the next one. */
 	assert_non_null(task);
 	assert_false(leat_task_cancelled());
 	return leat_task_detach(task);

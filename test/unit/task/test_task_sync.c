@@ -236,7 +236,7 @@ test_sem(void **state)
 	assert_int_equal(st.n, 0);
 	for (i = 0; i < TASKS; i++) {
 		assert_int_equal(leat_task_sem_post(&st.s), 0);
-		/* Passed to the waiting task, not to the one that comes now. */
+		/* The unit is passed to the waiting task, not to the one that comes now. */
 		assert_int_equal(leat_task_sem_trywait(&st.s), -EAGAIN);
 	}
 	for (i = 0; i < TASKS; i++) {
@@ -319,13 +319,16 @@ test_queue(void **state)
 	test_turns(t.r, 2);
 	assert_int_equal(st.n, ITEMS);
 
-	/* Cancelled while it waits: an item that comes later is not lost to it. */
+	/* A getter is cancelled while it waits: an item that comes later is not lost to it. */
 	assert_int_equal(task_cancel(g), 0);
 	assert_int_equal(leat_task_queue_tryput(&st.q, &st.items[0]), 0);
 	assert_int_equal(task_test_join(&t, g), -ECANCELED);
 	assert_true(leat_task_queue_count(&st.q) == 1);
 
-	/* Closed: a task that waits for room ends, the queue's items come out, then the end. */
+	/*
+	 * After the close, a task that waits for room ends; the queue's items still come out, then
+	 * the end.
+	 */
 	c = task_test_spawn(&t, "put", putter, NULL);
 	test_turns(t.r, 1);
 	leat_task_queue_close(&st.q);

@@ -90,7 +90,7 @@ test_tree(void **state)
 	assert_non_null(find(c, "waits", "\"semaphore ga_te\""));
 	assert_non_null(find(c, "stack_peak", ""));
 	assert_non_null(find(s, "depth", "1"));
-	/* From the second task on. */
+	/* The list begins with the second task. */
 	s = telemetry_ask(sock, "/leat/tasks,0,1");
 	assert_non_null(find(s, "nb_tasks", "2"));
 	assert_null(telemetry_find(s, "name", "\"parent\""));

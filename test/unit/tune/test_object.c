@@ -135,7 +135,7 @@ files_come_and_go_with_the_process(void **state)
 	leat_tune_stop();
 	assert_int_equal(files_in(dir), 0);
 	leat_tune_stop();
-	/* The same in a directory that exists. */
+	/* A directory that exists is used, and left empty, too. */
 	assert_int_equal(start_at(dir), 0);
 	leat_tune_stop();
 	assert_int_equal(files_in(dir), 0);

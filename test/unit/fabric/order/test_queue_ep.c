@@ -207,7 +207,7 @@ expire_cancelled(void)
 	}
 }
 
-/* After it, no op in flight has an expired deadline that went unnoticed. */
+/* Call leat_ep_events() until no op in flight has an expired deadline that went unnoticed. */
 static void
 do_events(void)
 {
@@ -328,7 +328,7 @@ test_random_runs(void **state)
 		qm_fini(&m);
 		disconnects += nb_disconnect;
 	}
-	/* Enough runs do meet these cases. */
+	/* In a large number of runs, disconnects must have occurred. */
 	if (nb_runs >= 100)
 		assert_true(disconnects > nb_runs / 10);
 }

@@ -34,7 +34,7 @@ struct mm {
 int mm_start(void **state);
 int mm_stop(void **state);
 void mm_open(struct mm *mm);
-/* Open a context with that many credits for each of so many connections. */
+/* Open a context for `conns` connections, with `credits` credits each. */
 void mm_open_with(struct mm *mm, uint16_t credits, uint16_t conns);
 /* Close connections without draining, and free all. Every request must have come back. */
 void mm_close(struct mm *mm, struct leat_msg_conn **conns, unsigned int n);
@@ -45,7 +45,7 @@ struct leat_msg_conn *mm_connect(struct mm *mm, const struct leat_msg_conn_conf 
 /* As mm_connect(), but the connection ends instead of coming up, and no op of it is ever posted. */
 struct leat_msg_conn *mm_refused(struct mm *mm, const struct leat_msg_conn_conf *conf,
 				 const void *priv, uint16_t len);
-/* Let a peer end with that status; the device returns all its ops. */
+/* Let a peer end with the status; the device returns all its ops. */
 void mm_peer_ends(struct mm *mm, uint16_t id, int status);
 /* Poll, process, and take requests that came back, and events. */
 void mm_drive(struct mm *mm);

@@ -12,7 +12,7 @@
 
 #define OPS (LEAT_OP_BIT(LEAT_OP_TSEND) | LEAT_OP_BIT(LEAT_OP_TRECV))
 
-/* @return credits of a context on such an endpoint */
+/* @return credits per connection of a context on an endpoint with ep_conf */
 static uint32_t
 credits_on(const struct leat_ep_conf *ep_conf, const struct leat_msg_conf *conf)
 {
@@ -75,7 +75,10 @@ test_defaults(void **state)
 	assert_string_equal(text, "");
 }
 
-/* All defaults, on a device without room for so many: as many as fit, and a line in the log. */
+/*
+ * With all defaults, on a device without room for 64 credits per connection, a context gets as many
+ * as fit, and logs a line.
+ */
 static void
 test_small_device(void **state)
 {
@@ -90,7 +93,10 @@ test_small_device(void **state)
 	assert_non_null(strstr(text, "16 credits per connection instead of 64"));
 }
 
-/* An endpoint that was configured without it: the credits have to fit, and a line is logged. */
+/*
+ * On an endpoint that was configured without leat_msg_ep_conf(), a context lowers its credits until
+ * they fit, and logs a line.
+ */
 static void
 test_shared(void **state)
 {
@@ -125,7 +131,10 @@ test_beside(void **state)
 	assert_int_equal(credits_on(&conf, &mconf), 128);
 }
 
-/* More than the device has: fewer credits if no number was asked for, else an error. */
+/*
+ * If the device has too few receives, there are fewer credits; or an error, if the caller asked for
+ * a number of credits.
+ */
 static void
 test_device_limit(void **state)
 {

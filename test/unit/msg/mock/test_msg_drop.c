@@ -134,7 +134,7 @@ test_large(void **state)
 		assert_int_equal(op->size, 0);
 		mm_sent(&mm, 0, MM_TAG(3, MM_THERE, 0), drop, sizeof(drop));
 		mm_drive(&mm);
-		/* The payload of the next message overtakes. */
+		/* The payload of the next message overtakes that of the dropped one. */
 		memset(mm_in, 'z', 99);
 		mm_arrive(&mm, 0, MM_TAG(2, base, 1), mm_in, 99);
 		mm_drive(&mm);
@@ -142,7 +142,10 @@ test_large(void **state)
 		assert_int_equal(rx[1].status, 0);
 		assert_memory_equal(buf[1], mm_in, 99);
 		goes_on(&mm, c, base, 2);
-		/* An empty payload, or the real one, which was in flight. */
+		/*
+		 * An empty payload arrives for the dropped message, or the real one, which was in
+		 * flight.
+		 */
 		op->len = 0;
 		mm_finish(&mm, op, real ? -EMSGSIZE : 0, real ? 99 : 0);
 		mm_drive(&mm);

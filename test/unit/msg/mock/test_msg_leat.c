@@ -32,12 +32,12 @@ test_eager_bytes(void **state)
 	mm_send(c, &tx[0], text, 5);
 	mm_send(c, &tx[1], NULL, 0);
 	mm_send(c, &tx[2], NULL, 0);
-	/* Copied: the request comes back while the device has the send, not inside the call. */
+	/* The message is copied: its request comes back before the send, but not in the call. */
 	assert_int_not_equal(tx[0].state, 0);
 	mm_drive(&mm);
 	assert_int_equal(mm.nb_back, 2);
 	memset(text, 0, sizeof(text));
-	/* Two credits, two messages. */
+	/* With two credits, two of the three messages are sent. */
 	assert_int_equal(mm_count(LEAT_OP_TSEND), 2);
 	mm_sent(&mm, 0, MM_TAG(1, MM_THERE, 0), m0, sizeof(m0));
 	mm_sent(&mm, 0, MM_TAG(1, MM_THERE, 1), m1, sizeof(m1));
@@ -589,7 +589,10 @@ test_hostile(void **state)
 	n = mm_head(64, 2, 0, "");
 	memset(mm_in + n, 'x', 112 - n);
 	broken(mm_in, 112, 1, -EPROTO);
-	/* Behind a message: less than a length; a length of too many bytes; another such. */
+	/*
+	 * Behind a valid message come, in turn: too few bytes for a length; a length close to 2^64;
+	 * and, behind a second message, a length of 2^63.
+	 */
 	n = mm_head(1, 2, 0, "x and so");
 	broken(mm_in, n, 1, -EPROTO);
 	n = behind(mm_head(1, 2, 0, "x"), 4, "yyy");

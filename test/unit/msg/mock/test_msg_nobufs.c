@@ -235,7 +235,10 @@ test_posted_later(void **state)
 	rte_mempool_put(pool, rx[0].buf);
 }
 
-/* Closed by this side: nothing is waited for. */
+/*
+ * After this side closed the connection, all requests are back within these turns: nothing is
+ * waited for.
+ */
 static void
 closed(unsigned int turns)
 {

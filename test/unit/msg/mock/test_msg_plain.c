@@ -33,7 +33,10 @@ test_send_bytes(void **state)
 	mm_sent(&mm, 0, 0x200000000, "hello", 5);
 	mm_drive(&mm);
 	assert_int_equal(mm.nb_back, 0);
-	/* Only the send of the length is missing: the request comes back when both ops did. */
+	/*
+	 * Of the first message only the send of the length is out: the request comes back when both
+	 * its ops have come back.
+	 */
 	mm_sent(&mm, 0, 0x100000000, len5, 8);
 	mm_drive(&mm);
 	assert_int_equal(mm.nb_back, 3);

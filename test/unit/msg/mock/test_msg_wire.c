@@ -51,7 +51,7 @@ test_sent(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* The same fragments arrive; the second message is given up. */
+/* The fragments arrive that test_sent() sends; the second message is given up. */
 static void
 test_received(void **state)
 {

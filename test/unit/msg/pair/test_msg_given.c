@@ -56,7 +56,9 @@ again(enum leat_msg_mode mode)
 	assert_ptr_equal(rx.buf, bytes);
 	assert_memory_equal(bytes, "own", 3);
 	assert_int_equal(nb_allocs, i);
-	/* And again: the context remembers that this buffer is the request's own. */
+	/*
+	 * The request is posted again: the context remembers that this buffer is the request's own.
+	 */
 	assert_int_equal(leat_msg_recv(b.accepted, &req, 1), 1);
 	send1(c, &tx, "two", 3);
 	drive_until(b.nb_back == i + 2 && a.nb_back == i + 2);

@@ -294,9 +294,9 @@ one_ends(const char *dev, enum leat_msg_mode mode, enum how how)
 static struct leat_msg_req flood_tx[FLOOD][DEPTH], flood_rx[FLOOD][DEPTH];
 
 /*
- * Every client sends as fast as it can, or one message at a time if it is the last one. The pool
- * has only that many buffers left, and each turn of the server frees those that it got. All clients
- * are served alike.
+ * Every client sends as fast as it can, except the last one, which sends one message at a time. The
+ * pool has only `buffers` buffers left, and each turn of the server frees those that it got. All
+ * clients must be served alike.
  */
 static void
 in_turn(enum leat_msg_mode mode, unsigned int buffers, uint64_t size)

@@ -121,7 +121,10 @@ test_plain_listener_receives(void **state)
 	plain_listener(true);
 }
 
-/* Closed before the outcome is known, with time to drain: there is nothing to drain. */
+/*
+ * A connection is closed, with time to drain, before the outcome of its attempt is known: there is
+ * nothing to drain.
+ */
 static void
 test_closed_before(void **state)
 {

@@ -88,7 +88,7 @@ test_iov(void **state)
 	(void)state;
 	for (i = 0; i < RTE_DIM(sizes); i++)
 		gathered(&leat, sizes[i], 0);
-	/* Copied into the slot, or not copied at all. */
+	/* In plain mode a message in pieces is copied into the slot, or refused if it is longer. */
 	gathered(&plain, 0, 0);
 	gathered(&plain, 2032, 0);
 	gathered(&plain, 2033, -EMSGSIZE);
@@ -137,7 +137,7 @@ test_fragments_dropped(void **state)
 	close_both(c);
 }
 
-/* Cancelled between fragments, for lack of credit: the rest is given up. */
+/* A message times out between two fragments, for lack of credit: the rest is given up. */
 static void
 test_fragments_given_up(void **state)
 {

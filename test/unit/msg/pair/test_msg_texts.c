@@ -113,7 +113,10 @@ test_leat_or_nothing(void **state)
 	assert_int_equal(a.nb_ev[LEAT_MSG_UP], 0);
 	close_end(c, &a);
 	close_end(b.accepted, &b);
-	/* The same when the side listens, or takes a peer that is connected. */
+	/*
+	 * A plain connection ends, too, if the side that listens or takes the connected peer asked
+	 * for leat mode.
+	 */
 	a.nb_ev[LEAT_MSG_ENDED] = 0;
 	b.accepted = NULL;
 	b.conf.mode = LEAT_MSG_LEAT;

@@ -45,7 +45,8 @@ test_file(void **state)
 	close_both(connected(NULL));
 	assert_int_equal(pair_teardown(NULL), 0);
 	/*
-	 * More than fits: the connection works, and has as many credits as there are buffers for.
+	 * The file asks for more credits than fit: the connection works, and has as many as there
+	 * are buffers for.
 	 */
 	tune_file_end();
 	tune_file_begin("msg.credits = 256\n");
@@ -90,7 +91,7 @@ test_next(void **state)
 	assert_int_equal(rep.sent, 3);
 	close_both(c);
 
-	/* Limited by the size of the buffers. */
+	/* Both settings are limited by the size and number of the buffers. */
 	assert_int_equal(set(&a, "eager_max", "65536"), 0);
 	assert_int_equal(a.m->set.eager_max, a.m->eager_max);
 	assert_int_equal(set(&a, "credits", "256"), 0);

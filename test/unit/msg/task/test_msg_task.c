@@ -134,7 +134,7 @@ regions(void *arg)
 			assert_int_equal(leat_msg_net_register(p.server, in, sizeof(in)), 0);
 		}
 	}
-	/* Cancelled before a message came. */
+	/* A receive is cancelled before a message came. */
 	assert_int_equal(leat_task_within(1000, leat_msg_task_recv(p.c, &i, sizeof(i))),
 			 -ETIMEDOUT);
 	pair_close(&p);
@@ -215,12 +215,14 @@ bursts(void *arg)
 		assert_null(rx[i].user);
 		assert_null(tx[i].user);
 	}
-	/* Cancelled: all of them come back, and the next message goes to the next receive. */
+	/*
+	 * A cancelled wait returns all its requests, and the next message goes to the next receive.
+	 */
 	assert_int_equal(leat_msg_recv(p.s, rxs, 2), 2);
 	assert_int_equal(leat_task_within(1000, leat_msg_task_wait_all(p.s, rxs, 2)), -ETIMEDOUT);
 	assert_int_equal(rx[0].status, -ECANCELED);
 	assert_int_equal(rx[1].status, -ECANCELED);
-	/* Refused before it began. */
+	/* A wait that times out before it began returns all its requests, too. */
 	assert_int_equal(leat_msg_recv(p.s, rxs, 2), 2);
 	assert_int_equal(leat_task_within(0, leat_msg_task_wait_all(p.s, rxs, 2)), -ETIMEDOUT);
 	assert_int_equal(rx[0].state, 0);
@@ -256,7 +258,7 @@ late(void *arg)
 	assert_int_equal(leat_msg_task_recv(p.c, b, sizeof(b)), 6);
 	assert_string_equal(a, "untouched");
 	assert_string_equal(b, "later");
-	/* Cancelled at any moment: each message is received once, in order. */
+	/* Receives are cancelled at any moment: each message is received once, in order. */
 	for (i = 0; i < 2000; i++) {
 		unsigned int got = UINT_MAX, us = i % 40;
 		int ret;
@@ -319,7 +321,7 @@ test_cancelled_send(void **state)
 
 /* ---- connections ---- */
 
-/* Wait until a net has so many connections open, including those that no task has. */
+/* Wait until a net has n connections open, including those that no task has. */
 static void
 until_conns(struct leat_msg_net *net, unsigned int n)
 {
@@ -354,12 +356,12 @@ dials(void *arg)
 	assert_non_null(c);
 	assert_int_equal(leat_msg_task_dial(p.client, p.addr, TIMEOUT_US, &more), -ENOSPC);
 	assert_null(more);
-	/* Closed before it was accepted: accept gets nothing. */
+	/* The connection is closed before it was accepted: accept gets nothing. */
 	assert_int_equal(leat_msg_task_close(c, TIMEOUT_US), 0);
 	until_conns(p.server, 1);
 	assert_int_equal(leat_task_within(3000, leat_msg_task_accept(p.server, &more)), -ETIMEDOUT);
 	assert_null(more);
-	/* The attempt is cancelled, and its slot is free again. */
+	/* An attempt to connect that is cancelled frees its slot. */
 	leat_msg_task_unlisten(p.server);
 	assert_int_equal(leat_task_within(0, leat_msg_task_dial(p.client, p.addr, 0, &c)),
 			 -ETIMEDOUT);
@@ -500,7 +502,10 @@ other_side_closes(void *arg)
 	assert_non_null(strstr(leat_err_msg(), "closed by"));
 	assert_int_equal(leat_msg_task_close(p.c, TIMEOUT_US), 0);
 	p.c = NULL;
-	/* Closed before it was accepted, behind a message that has arrived. */
+	/*
+	 * The connection is closed before it was accepted, behind a message that has arrived: both
+	 * can still be taken.
+	 */
 	assert_int_equal(leat_msg_task_dial(p.client, p.addr, TIMEOUT_US, &p.c), 0);
 	assert_int_equal(leat_msg_task_send(p.c, "333", 3), 0);
 	do {
