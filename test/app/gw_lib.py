@@ -135,7 +135,7 @@ class Server:
         self.direct = until("redis-server", up)
 
     def clients(self):
-        """Return the clients except this test's own connection."""
+        """Return the number of clients, without this test's own connection."""
         return self.direct.call("CLIENT", "LIST").decode().count("\n") - 1
 
     def kill(self):
@@ -207,7 +207,7 @@ class Gateways:
 
 
 def cli(where, *args, stdin=None):
-    """Run redis-cli at the other end, and return its output."""
+    """Run redis-cli as a client of the address where, and return its output."""
     at = ["-s", where[5:]] if where.startswith("unix:") else ["-h", where.rsplit(":", 1)[0], "-p",
                                                               where.rsplit(":", 1)[1]]
     p = subprocess.run(["redis-cli", *at, *args], input=stdin, stdout=subprocess.PIPE,

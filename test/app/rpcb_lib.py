@@ -103,7 +103,7 @@ def client(vdev, addr, app, wait=True, eal=None):
 
 
 def ranks_of(vdev, n, where, app, lcores=1, first=0):
-    """Start n processes that meet in a directory, or some of them."""
+    """Start ranks first to n - 1 of n processes that meet in the directory where."""
     started = []
     for r in range(first, n):
         cpu = (CPU_A, CPU_B)[r % 2]

@@ -487,7 +487,8 @@ def stdout_that_takes_nothing():
         run("attach", ch.name, "--interval", "0.01", stdout=w, code=128 + signal.SIGPIPE)
         os.close(w)
         check(sorted(run("recv", ch.name).splitlines()) == [b"a", b"b", b"c"], "given back")
-        # A pipe that is not read: blocked in the middle of a frame, then interrupted.
+        # The receiver blocks in the middle of a frame, since its pipe is not read, and is
+        # interrupted.
         run("send", ch.name, stdin=b"y" * 200000)
         p = start("recv", ch.name, "-f")
         ch.until(lambda j: j["frames"]["reading"] == 1)
@@ -521,7 +522,7 @@ def killed():
         p = collect("recv", ch.name, "-f")
         run("send", ch.name, "--terminate", "the end")
         check(finish(p).returncode == 0, p.err)
-        # Frames that a dead reader held may come after it.
+        # Frames that a dead reader held may come after the last one that was sent.
         got = p.out.splitlines()
         check(got.count(b"the end") == 1 and set(got) <= {b"line", b"the end"}, str(p.out[-200:]))
         j = ch.inspect()

@@ -97,7 +97,8 @@ def two_runs():
             picture = Picture(path)
             check("send: " + os.path.basename(earlier) in picture.texts, picture.texts)
             check([len(points) for points in picture.curves(True)] == [2], picture.lines)
-        # One size, and a histogram of the same: two histograms.
+        # A run of one size beside a histogram of an earlier run: the picture shows both as
+        # histograms.
         ok(["--size", "8", "-n", "50", "--histogram", hist])
         ok(["--size", "8", "-n", "50", "--plot", path, "--beside", hist])
         picture = Picture(path)

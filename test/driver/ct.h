@@ -94,7 +94,7 @@ struct ct_globals {
 	bool plain;		/* test no ops that the library emulates in software */
 	uint32_t slow;		/* factor on every time limit */
 	const char *listen;	/* address with port 0 */
-	const char *far_listen; /* the same for far processes that use a second device, or NULL */
+	const char *far_listen; /* as listen, for far processes that use a second device, or NULL */
 	const char *cable;	/* command that pulls the cable between the sides, or NULL */
 	bool impatient;		/* the device ends a connection to a peer without receives */
 	bool eal_memory;	/* buffers and most regions lie in EAL memory */
@@ -178,8 +178,8 @@ struct ct_side ct_far(unsigned int i);
 /* Drive the near endpoints, and in CT_SELF_MODE the far ones, once. */
 void ct_pump(void);
 /*
- * Drive the same endpoints for us microseconds, to see that an event does not happen. To wait for
- * an event that must happen use CT_UNTIL: on a loaded machine one turn can take all of this time.
+ * As ct_pump(), for us microseconds, to see that an event does not happen. To wait for an event
+ * that must happen use CT_UNTIL: on a loaded machine one turn can take all of this time.
  */
 void ct_pump_us(uint64_t us);
 #define CT_UNTIL(cond, ...)                                                                        \

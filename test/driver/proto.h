@@ -37,7 +37,7 @@ enum ct_cmd {
 	/* arg[0]: stream, [from, to) = arg[1], arg[2] -> val[0]: 0, [1]: -EOPNOTSUPP, [2]: other */
 	CT_CANCEL,
 	CT_MR, /* arg[0]: bytes, arg[1]: access, arg[2]: seed -> err: region, rkey */
-	/* arg[0]: region, arg[1]: offset, arg[2]: bytes, arg[3]: seed, arg[4]: at -> val[0]: bad */
+	/* arguments as CT_MR_FILL -> val[0]: offset of the first wrong byte, or -1 */
 	CT_MR_CHECK,
 	CT_MR_FILL,  /* arg[0]: region, arg[1]: offset, arg[2]: bytes, arg[3]: seed, arg[4]: at */
 	CT_MR_PEEK,  /* arg[0]: region, arg[1]: offset -> val[0] */

@@ -128,7 +128,7 @@ void ah_close(struct ibv_ah *ah);
 int post_recv(struct ep *ep, uint64_t wr_id, uint32_t offset, uint32_t length);
 int post_send(struct ep *ep, uint64_t wr_id, struct ibv_ah *ah, const struct addr *to,
 	      uint32_t offset, uint32_t length);
-/** Post any memory. */
+/** Post a send of any memory. */
 int post_send_sges(struct ep *ep, uint64_t wr_id, struct ibv_ah *ah, const struct addr *to,
 		   struct ibv_sge *sge, int nb, unsigned int flags);
 int post_recv_sges(struct ep *ep, uint64_t wr_id, struct ibv_sge *sge, int nb);

@@ -151,7 +151,10 @@ child_is_a_host(void)
 			CHECK_EQUAL(post_send(&p.ep, 3, ah, &to, 0, 8), 0);
 			CHECK_EQUAL(comp_expect(&p.ep, ST_BAD_QPN), 3);
 		}
-		/* the map of the child's arena, whose up mutex shows that the child has ended */
+		/*
+		 * one more: the map of the child's arena, whose up mutex shows that the child has
+		 * ended
+		 */
 		CHECK_EQUAL(nb_sim_maps(), maps + 1);
 		ah_close(ah);
 		CHECK_EQUAL(nb_sim_maps(), maps);

@@ -273,7 +273,7 @@ bad_qpn(void)
 	comp_expect(&a, ST_BAD_QPN);
 	CHECK_EQUAL(post_read(&a, 1, ah, &to, b.addr.mem, 0, 8), 0);
 	comp_expect(&a, ST_BAD_QPN);
-	/* A GID without a host, and a GID without such a device. */
+	/* Send to a GID that no host has, then to one whose host has no such device. */
 	to = b.addr;
 	to.gid.raw[15] = 5;
 	nowhere = ah_open(&host, &to.gid);

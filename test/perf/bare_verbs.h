@@ -46,7 +46,7 @@ struct bare_verbs {
 /* End the program on failure. wr_api: post with ibv_wr_*. */
 void bare_verbs_open(struct bare_verbs *b, const char *dev, bool wr_api);
 void bare_verbs_close(struct bare_verbs *b);
-/* Build the requests: lists of that length and opcode; inl: with inline data. */
+/* Build the requests: lists of `list` requests with this opcode; inl: with inline data. */
 void bare_verbs_prepare(struct bare_verbs *b, enum ibv_wr_opcode opcode, uint32_t size,
 			uint32_t list, bool inl);
 

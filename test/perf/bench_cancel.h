@@ -7,7 +7,7 @@
 #include "bench.h"
 
 /*
- * Measure task-cancel and task-race, results of bench_task.c: in the same tasks, on the same CPU.
+ * Measure task-cancel and task-race, two results of bench_task.c, in its tasks and on its CPU.
  */
 void bench_cancel(const struct bench_args *args, struct leat_tasks *ts, int cpu);
 

@@ -18,7 +18,10 @@ static const struct {
 	uint32_t size, nb_sends, nb_recvs;
 } kinds[LINK_KINDS] = {
 	[LINK_LAT] = { 8, 1, 8 },
-	/* No more than keep both sides busy: their buffers stay in the first-level caches. */
+	/*
+	 * The window is just large enough to keep both sides busy: its buffers stay in the
+	 * first-level caches.
+	 */
 	[LINK_RATE] = { LINK_RATE_WORDS * 8, 64, 256 },
 	[LINK_BULK] = { LINK_BULK_SIZE, LINK_BULK_WINDOW, LINK_BULK_WINDOW },
 };

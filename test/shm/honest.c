@@ -47,7 +47,7 @@ check_bytes(const uint8_t *buf, size_t from, size_t size, uint64_t nr, const cha
 static void *
 bytes(size_t size)
 {
-	/* Exactly this size: a sanitizer then sees a write behind the end. */
+	/* Allocate exactly this size: a sanitizer then sees a write behind the end. */
 	void *mem = malloc(size > 0 ? size : 1);
 
 	CHECK(mem != NULL, "out of memory");
@@ -128,7 +128,7 @@ post_message(struct honest *h, uint16_t peer, unsigned int i)
 	struct leat_op *op = &c->op[i];
 	uint64_t r = test_random(&h->random);
 
-	/* Most are small: a sanitizer copies slowly. */
+	/* Most messages are small: a sanitizer copies slowly. */
 	m.size = sizes[(r & 0xf000) != 0 ? r % 5 : r % RTE_DIM(sizes)];
 	if (h->datagram)
 		m.size = RTE_MIN(m.size, UINT64_C(4000));

@@ -580,7 +580,10 @@ int
 conn_connect(struct conn *c, const struct conn_conf *conf, const char *from, const char *to,
 	     const char *port)
 {
-	/* As the known clients: retry a receiver that is not ready for ever. */
+	/*
+	 * As with the known clients, the server retries for ever while this side has no receive
+	 * posted.
+	 */
 	struct rdma_conn_param param = {
 		.responder_resources = 1,
 		.initiator_depth = 1,
@@ -621,7 +624,9 @@ conn_connect(struct conn *c, const struct conn_conf *conf, const char *from, con
 int
 conn_accept(struct conn *c, const struct conn_conf *conf, struct rdma_cm_id *id)
 {
-	/* As the known server: a client must never find it without a receive. */
+	/*
+	 * As with the known server, the client never retries: it must always find a receive posted.
+	 */
 	struct rdma_conn_param param = {
 		.responder_resources = 1,
 		.initiator_depth = 1,

@@ -373,7 +373,7 @@ class Several(Cli):
                 os.fchmod(bad.fileno(), 0o600)
                 bad.write(b"x" * 5000)
                 bad.flush()
-                # Locked like the block of a live process: those of dead ones are removed.
+                # Lock the block like that of a live process: blocks of dead ones are removed.
                 lock = struct.pack("@hh4xqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
                 fcntl.fcntl(bad, fcntl.F_OFD_SETLK, lock)
                 status, out, err = self.run_it("list")

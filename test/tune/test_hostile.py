@@ -149,7 +149,7 @@ class Blocks(Case):
         self.assertEqual((snapshot.objects, snapshot.changes, snapshot.leases), ([], [], []))
 
     def test_random(self):
-        """Mutations of the whole block."""
+        """Random changes anywhere in the block: the outcome is an error or a reading."""
         seed = secrets.randbits(32)
         rnd = random.Random(seed)
         places = [*range(0, 184, 4)]
@@ -244,7 +244,7 @@ class Processes(Case):
     """A socket whose other end is no process of leat."""
 
     def served(self, serve, timeout=0.4):
-        """Open a session with it; return the outcome."""
+        """Open a session with that process; return the outcome."""
         fake = FakeProcess(self.dir)
         path = fake.path.replace(".block", ".sock")
         os.unlink(path)

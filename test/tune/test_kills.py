@@ -55,7 +55,7 @@ class Life:
         self.agents = [self.agent() for _ in range(AGENTS)]
 
     def process(self) -> subprocess.Popen:
-        # It finds the libraries of its own build, which may have a sanitizer.
+        # The process finds the libraries of its own build, which may have a sanitizer.
         env = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"}
         p = subprocess.Popen(
             [self.program, "--tune-dir", self.directory, "--rows", "7", "--churn"],

@@ -66,7 +66,7 @@ def perf(path: str, directory: str, *arguments: str):
 
 
 def finish(p: subprocess.Popen) -> dict:
-    """End it in order, and return its results."""
+    """End leat-perf in order, and return its results."""
     p.send_signal(signal.SIGINT)
     out, err = p.communicate(timeout=ANSWER)
     assert p.returncode == 130, (p.returncode, err)
@@ -107,7 +107,7 @@ def takes_effect_at_once(process, session, tune: str, top: str, directory: str) 
 
 
 def says_why_not(session, tune: str, directory: str) -> None:
-    # More than there are buffers: the answer has the effective value.
+    # A window larger than the number of buffers: the answer has the effective value.
     assert session.set("perf.client", {"window": 65536}).effective == {"window": 256}
     refused(session, "perf.server", {"window": 8}, 95, "connecting side")
     refused(session, "endpoint.client", {"tx_depth": 64}, 1, "start")

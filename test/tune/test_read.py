@@ -299,7 +299,7 @@ class Reading(Case):
             self.assertIn("endpoint.ep0", [o.path for o in later.snapshot().objects])
 
     def test_history(self):
-        """As many changes as there is room for, in order."""
+        """The process takes as many changes as there is room for, in order."""
         fake = FakeProcess(self.dir, objects=1)
         self.addCleanup(fake.stop)
         process = self.only()

@@ -18,7 +18,7 @@ from tune_case import Case
 import leat_tune
 
 TOP = [sys.executable, "-B", "-W", "error", "-m", "leat_top"]
-# The size, then one look at every 0.2 s, in a locale with Unicode.
+# The terminal has this size, in a locale with Unicode; leat-top looks every 0.2 s.
 COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3[0-8]|9[0-7])[;m]")
 SIZE, OPTIONS = (120, 40), ("-d", "0.2")
 

@@ -150,7 +150,7 @@ compare(const void *a, const void *b)
 
 #define SAMPLES 20000
 
-/* Percentiles against the exact ones of the sorted samples, over several magnitudes. */
+/* Percentiles are compared with the exact ones of the sorted samples, over several magnitudes. */
 static void
 test_accuracy(void **state)
 {

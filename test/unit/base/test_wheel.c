@@ -435,7 +435,7 @@ test_tick_lengths(void **state)
 #define RANDOM_TIMERS 500
 #define RANDOM_STEPS 20000
 
-/* The wheel against the obvious implementation: an array that is searched. */
+/* The wheel fires the same timers as the obvious implementation, an array that is searched. */
 static void
 test_against_model(void **state)
 {

@@ -282,7 +282,7 @@ a_stalled_writer_is_not_dead(void **state)
 	shared_free(&s);
 }
 
-/* The pid of a living participant was the pid of another process, long dead. */
+/* A slot of a dead process is recovered though a living participant has its pid by now. */
 static void
 a_pid_used_again(void **state)
 {

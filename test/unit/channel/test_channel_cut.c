@@ -201,7 +201,7 @@ under_one_that_looks_on(void **state)
 	assert_int_equal(leat_channel_inspect_name(c.name, &info), -EPROTO);
 	assert_null(leat_channel_open(c.name, NULL));
 	assert_int_equal(errno, EPROTO);
-	/* Truncated, then grown again: the contents are zeros. */
+	/* The file is truncated, then grown again: its contents are zeros. */
 	assert_int_equal(ftruncate(c.fd, 0), 0);
 	assert_int_equal(ftruncate(c.fd, 1 << 20), 0);
 	assert_int_equal(leat_channel_recover(c.ch), -EPROTO);

@@ -82,7 +82,7 @@ each_is_told(void **state)
 	leat_channel_close(ch);
 }
 
-/* Frames that arrive between arming and the poll, and before arming. */
+/* No frame is missed, whether it arrives between arming and the poll or before arming. */
 static void
 nothing_is_missed(void **state)
 {
@@ -161,7 +161,7 @@ room_is_told(void **state)
 	assert_true(is_notified(w));
 	assert_int_equal(leat_channel_arm(w, ROOM, 900), ROOM);
 	assert_int_equal(send_number(w, 4, 900), 0);
-	/* Room from another writer, which overwrites the oldest frame. */
+	/* The room comes from another writer, which overwrites the oldest frame. */
 	assert_int_equal(leat_channel_arm(w, ROOM, 8), 0);
 	d = leat_channel_join(ch, &drop);
 	assert_int_equal(send_number(d, 5, 8), 0);

@@ -154,7 +154,7 @@ receive(struct ctx *c)
 static int
 send_next(struct ctx *c)
 {
-	/* A different length each time, so that a stale header is a wrong one. */
+	/* Send a different length each time, so that a stale header is a wrong one. */
 	int ret = send_number(c->parent, c->next, LEN - c->next % 50);
 
 	if (ret == 0)

@@ -126,7 +126,7 @@ begin(unsigned int i)
 	 */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != test)
 		_exit(1);
-	/* So that the parent, which kills, gets the CPU. */
+	/* Lower the priority, so that the parent, which kills, gets the CPU. */
 	if (nice(15) < 0)
 		_exit(1);
 	if (i < WRITERS)

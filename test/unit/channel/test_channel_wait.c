@@ -311,7 +311,7 @@ dropping_the_oldest_wakes_writers(void **state)
 	for (returned = 0; returned < 2; returned++) {
 		shared_make(&s, &conf);
 		ch = fill(&s, &opts);
-		/* The frame as it is at the read position, and as a returned one behind it. */
+		/* The oldest frame is at the read position, or was given back and is behind it. */
 		if (returned) {
 			assert_int_equal(leat_channel_peek(ch, &f, 1), 1);
 			assert_int_equal(leat_channel_give_back(ch), 0);

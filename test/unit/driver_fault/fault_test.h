@@ -56,7 +56,9 @@ struct fault_pair {
 	char addr[LEAT_ADDR_MAX];
 };
 
-/* Open a on that device, and b on the ring device with the same type of endpoints. name is a's. */
+/*
+ * Open a, with this name, on device dev, and b on the ring device with the same type of endpoints.
+ */
 void fault_pair_open(struct fault_pair *p, const char *dev, const char *name);
 void fault_pair_open_conf(struct fault_pair *p, const char *dev, const struct leat_ep_conf *of_a);
 void fault_pair_connect(struct fault_pair *p);
@@ -66,7 +68,7 @@ void fault_pair_close(struct fault_pair *p);
  * @return number of ops that came back at a, and in got the ops
  */
 uint16_t fault_pair_turn(struct fault_pair *p, struct leat_op **got, uint16_t max);
-/* Wait for that event of an endpoint; any other event is an error. */
+/* Wait for an event of this type of an endpoint; any other event is an error. */
 void fault_test_event(struct fault_pair *p, struct leat_ep *ep, enum leat_event_type type,
 		      struct leat_event *ev);
 

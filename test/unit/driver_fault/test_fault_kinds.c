@@ -345,7 +345,7 @@ regions(void **state)
 		(void)leat_ep_poll(p.a, NULL, 0);
 	assert_int_equal(read.status, 0);
 	assert_memory_equal(in[0], mem + 8, 16);
-	/* An op whose buffer is outside its region. */
+	/* An op whose buffer is outside its region fails. */
 	ops[0] = fault_test_send(p.pa, out[0], SIZE);
 	ops[0].mr = mr;
 	fault_test_post(p.a, &ops[0]);

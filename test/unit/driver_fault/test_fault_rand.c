@@ -15,7 +15,7 @@
 
 #define DRAWS 200000
 
-/* From the authors' code, with the state {1, 2, 3, 4}, and with the seed 1234567. */
+/* The values are from the authors' code, with the state {1, 2, 3, 4}, and with the seed 1234567. */
 static void
 reference_values(void **state)
 {
@@ -114,7 +114,9 @@ shapes(void **state)
 	assert_int_equal(min, 7);
 	assert_int_equal(max, 7);
 
-	/* 1 - 1/e = 63 % are below the mean; the largest of so many is about 12 times the mean. */
+	/*
+	 * 1 - 1/e = 63 % are below the mean; the largest of all draws is about 12 times the mean.
+	 */
 	d = (struct fault_dist){ .shape = FAULT_EXP, .lo = 100000, .hi = 100000 };
 	mean = draw_many(&d, &min, &max, &below);
 	assert_in_range(mean, 98500, 101500);

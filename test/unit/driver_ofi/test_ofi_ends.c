@@ -21,7 +21,7 @@ static volatile uint64_t mock;
 static uint16_t
 port_of(const struct sockaddr_storage *ss)
 {
-	/* The kernel has filled it in. */
+	/* The kernel has filled in the address. */
 	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
 	return ntohs(ss->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)ss)->sin6_port
 					       : ((const struct sockaddr_in *)ss)->sin_port);

@@ -485,7 +485,7 @@ reconnect(void **state)
 	exchange(100000, false, false);
 }
 
-/* Unexpected messages of a peer that disconnected; then other peers connect. */
+/* Unexpected messages of a peer that disconnected must not disturb the peers that connect later. */
 static void
 leftovers(void **state)
 {

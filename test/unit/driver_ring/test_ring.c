@@ -117,7 +117,7 @@ connect_fails(void **state)
 	assert_int_equal(leat_ep_events(b, &ev, 1), 0);
 	assert_int_equal(leat_ep_events(b, &ev, 1), 0);
 
-	/* rejected; the id can be used again */
+	/* the request is rejected; its id can be used again */
 	assert_true(leat_ep_connect(a, "b:1", NULL) >= 0);
 	ring_test_event(b, a, LEAT_EV_CONNECT_REQ, &ev);
 	assert_int_equal(leat_ep_reject(b, ev.peer), 0);
@@ -140,7 +140,7 @@ connect_fails(void **state)
 	assert_int_equal(leat_ep_close(a, 0, NULL, NULL), 0);
 }
 
-/* Connect first, listen later. */
+/* A connect that comes before the listen succeeds. */
 static void
 connect_early(void **state)
 {
@@ -480,7 +480,7 @@ aborted(void **state)
 	assert_int_equal(leat_ep_close(p.b, 0, NULL, NULL), 0);
 }
 
-/* An endpoint connected to itself. */
+/* An endpoint that is connected to itself has two ids, one for each direction. */
 static void
 itself(void **state)
 {

@@ -222,7 +222,7 @@ test_writes_keep_their_order(void **state)
 	assert_int_equal(*(uint64_t *)b.mem, 2);
 }
 
-/* The target has disconnected, which the initiator does not know yet. */
+/* The target has disconnected, which the initiator does not know yet: a WRITE changes nothing. */
 static void
 test_disconnected_there(void **state)
 {

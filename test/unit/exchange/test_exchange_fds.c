@@ -361,7 +361,7 @@ test_stray_descriptors(void **state)
 
 	(void)state;
 	side_open(&s, NULL, "localhost:0");
-	/* More descriptors than a side takes. */
+	/* More descriptors than a side takes are rejected. */
 	for (i = 0; i < RTE_DIM(many); i++) {
 		fd = raw_connect(&s);
 		send_fds(fd, buf, len, many[i]);
@@ -374,14 +374,17 @@ test_stray_descriptors(void **state)
 	side_poll(&s);
 	send_fds(fd, buf + 20, len - 20, 1);
 	expect_reject(&s, fd, "descriptors");
-	/* Descriptors with both halves of a HELLO. */
+	/* A HELLO in two halves is rejected if descriptors come with both. */
 	fd = raw_connect(&s);
 	send_fds(fd, buf, 20, 2);
 	side_until(&s, side_stats(&s).pending == 1);
 	side_poll(&s);
 	send_fds(fd, buf + 20, len - 20, 2);
 	expect_reject(&s, fd, "descriptors");
-	/* Descriptors with a message that is no HELLO, and with no bytes of one. */
+	/*
+	 * Descriptors are rejected with another message than HELLO, and with bytes that are no
+	 * message.
+	 */
 	fd = raw_connect(&s);
 	raw_header(buf, LEAT_EXCHANGE_VERSION, 4, 0);
 	send_fds(fd, buf, 16, 1);
@@ -389,7 +392,7 @@ test_stray_descriptors(void **state)
 	fd = raw_connect(&s);
 	send_fds(fd, "GET /", 5, LEAT_EXCHANGE_FDS_TAKEN);
 	expect_reject(&s, fd, "LEAT");
-	/* Half a HELLO with descriptors, then the end. */
+	/* Half of a HELLO comes with descriptors, then the end of the connection. */
 	(void)raw_hello(buf);
 	fd = raw_connect(&s);
 	send_fds(fd, buf, 30, LEAT_EXCHANGE_FDS_TAKEN);
@@ -397,7 +400,7 @@ test_stray_descriptors(void **state)
 	close(fd);
 	side_until(&s, side_stats(&s).pending == 0);
 
-	/* Descriptors with a later message. */
+	/* Descriptors come with a message behind the HELLO. */
 	for (i = 0; i < 2; i++) {
 		fd = raw_connect(&s);
 		raw_send(fd, buf, raw_hello(buf));

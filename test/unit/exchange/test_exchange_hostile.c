@@ -424,7 +424,7 @@ test_noise_when_up(void **state)
 		ev = side_event(&victim, &good);
 		assert_int_equal(ev->type, LEAT_EXCHANGE_REQUEST);
 		if (i == 4) {
-			/* Bytes before the owner has answered. */
+			/* Bytes come before the owner has answered. */
 			raw_send(fd, "x", 1);
 		} else if (i == 5) {
 			raw_header(ready, LEAT_EXCHANGE_VERSION, 7, 0);

@@ -422,7 +422,7 @@ test_arguments(void **state)
 	side_close(&b);
 }
 
-/* max_conns on both sides; the listener's reason reaches the connector. */
+/* max_conns limits the connections of both sides; the listener's reason reaches the connector. */
 static void
 test_full(void **state)
 {

@@ -94,7 +94,7 @@ test_refused_for_good(void **state)
 	leat_clock_mock_set(NULL);
 }
 
-/* A listener that accepts the TCP connection and sends nothing. */
+/* A connect times out if the listener accepts the TCP connection and sends nothing. */
 static void
 test_no_answer(void **state)
 {
@@ -138,7 +138,7 @@ readable(const struct side *s)
 	return poll(&p, 1, 60000) == 1;
 }
 
-/* Both are polled only when their time is up, and find what arrived in time. */
+/* Both sides are polled only when their time is up, and find what arrived in time. */
 static void
 test_polled_late(void **state)
 {

@@ -135,7 +135,7 @@ test_connect_events(void **state)
 	assert_int_equal(ev.status, -ECONNREFUSED);
 	assert_string_equal(ev.text, "nobody there");
 
-	/* An attempt that the driver refuses at once. */
+	/* A connect that the driver refuses at once fails in the call, without an event. */
 	mock.connect_ret = -EHOSTUNREACH;
 	assert_int_equal(leat_ep_connect(ep, "bad", NULL), -EHOSTUNREACH);
 	params.priv_len = LEAT_EP_PRIV_MAX + 1;

@@ -32,7 +32,9 @@ test_timeouts(void **state)
 	assert_int_equal(leat_reactor_idle_effective(app.r), LEAT_IDLE_BLOCK);
 	assert_int_equal(os.sleeps, 0);
 
-	/* It sleeps until the next look at events, and the whole time is billed as sleep. */
+	/*
+	 * The reactor sleeps until the next look at events, and the whole time is billed as sleep.
+	 */
 	before = stats();
 	asleep = test_clock;
 	assert_int_equal(leat_reactor_turn(app.r), 0);
@@ -44,7 +46,7 @@ test_timeouts(void **state)
 	assert_int_equal(after.sleep_cycles, before.sleep_cycles + asleep);
 	assert_int_equal(after.idle_cycles, before.idle_cycles);
 
-	/* It sleeps until a timer expires. */
+	/* The reactor sleeps until a timer expires. */
 	turns(1);
 	leat_timer_init(&timer, on_timer, NULL);
 	leat_timer_start(app.r, &timer, 300);

@@ -134,7 +134,7 @@ hop(void *arg)
 	assert_int_equal(leat_reactor_call(h->r[h->at], hop, h), 0);
 }
 
-/* Round and round over several reactors. */
+/* A message goes round and round over several reactors. */
 static void
 test_round(void **state)
 {

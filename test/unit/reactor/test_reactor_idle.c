@@ -173,7 +173,7 @@ test_sleep_grows(void **state)
 
 	(void)state;
 	test_poller_add(r, &p, "p", 0);
-	/* It spins at first. */
+	/* The reactor spins at first. */
 	test_turns(r, 20);
 	assert_int_equal(os.waits, 0);
 	test_turns(r, 6);

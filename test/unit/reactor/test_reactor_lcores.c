@@ -114,7 +114,7 @@ test_launch_refuses(void **state)
 
 	leat_reactor_stop(r[0], 1000000);
 	assert_int_equal(leat_reactor_wait(r[0]), 0);
-	/* It may be launched again at once. */
+	/* The reactor may be launched again at once. */
 	assert_int_equal(leat_reactor_launch(r[1], workers[0]), 0);
 	leat_reactor_stop(r[1], 1000000);
 	assert_int_equal(leat_reactor_wait(r[1]), 0);

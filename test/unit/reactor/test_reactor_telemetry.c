@@ -184,7 +184,7 @@ asker(void *arg)
 	return NULL;
 }
 
-/* Asked all the time while pollers, and the reactor itself, come and go. */
+/* Telemetry is asked all the time while pollers, and the reactor itself, come and go. */
 static void
 test_while_changing(void **state)
 {

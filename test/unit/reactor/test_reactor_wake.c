@@ -24,8 +24,8 @@
 
 #define RECVS 4
 /*
- * Of the second that the reactor sleeps at most. Shorter delays come from a busy machine, or from a
- * stop.
+ * Delay from which an answer counts as late: most of the second that a reactor sleeps at most.
+ * Shorter delays come from a busy machine, or from a stop.
  */
 #define LATE_US 900000
 

@@ -293,7 +293,7 @@ test_rank_missing(void **state)
 	await_end(c[0]);
 	await_end(c[1]);
 	await_end(c[2]);
-	/* Rank 0's file, which names the missing ranks. */
+	/* Rank 0's file, which names the missing ranks, stays. */
 	assert_int_equal(count_files(&dir), 1);
 }
 

@@ -195,7 +195,7 @@ MESSAGE(number_future, BOTH, GET, LEN, { m.num++; })
 MESSAGE(message_cut, BOTH, GET, LEN - 8, { (void)m; })
 MESSAGE(type_unknown, BOTH, 7, LEN, { (void)m; })
 
-/* Access to a request that described no memory. */
+/* Access to a request that described no memory ends the session. */
 static void
 test_nothing_described(void **state)
 {
@@ -209,7 +209,7 @@ test_nothing_described(void **state)
 	ended();
 }
 
-/* Access by a slot that is not for transfers. */
+/* Access by a slot that is not for transfers ends the session. */
 static void
 test_slot_of_others(void **state)
 {

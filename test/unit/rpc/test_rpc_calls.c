@@ -350,7 +350,7 @@ test_interleaved(void **state)
 	close_all(s);
 }
 
-/* No memory for so many long requests: they are refused with advice, and not executed. */
+/* Without memory for all the long requests some are refused with advice, and not executed. */
 static void
 test_busy(void **state)
 {
@@ -422,7 +422,7 @@ setup_busy(void **state)
 	return pair_setup(state);
 }
 
-/* Requests and responses that are longer than the other side takes. */
+/* Requests and responses that are longer than the other side takes fail with -EMSGSIZE. */
 static void
 test_limits(void **state)
 {

@@ -404,7 +404,7 @@ test_dead(void **state)
 	assert_int_equal(stats_of(&a).sessions + stats_of(&b).sessions, 0);
 }
 
-/* A slow answer of a server that is there all the time. */
+/* A server that is there all the time may answer slowly: its session does not end. */
 static void
 test_slow_handler(void **state)
 {

@@ -144,7 +144,7 @@ setup_credits(void **state)
 	return again_setup(state);
 }
 
-/* Requests posted before the session was ever up. */
+/* Requests that are posted before the session was ever up wait for its first connection. */
 static void
 test_first(void **state)
 {

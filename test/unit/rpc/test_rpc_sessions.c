@@ -15,7 +15,7 @@ close_all(struct leat_rpc_session *s)
 	drive_until(stats_of(&a).sessions == 0 && stats_of(&b).sessions == 0);
 }
 
-/* Requests posted before the session is up. */
+/* A request that is posted before the session is up is answered. */
 static void
 test_before_up(void **state)
 {

@@ -71,7 +71,7 @@ test_sizes(void **state)
 	one_way(pair.c, pair.s, 4096, 1, 3 * LEAT_STREAM_RX_MIN);
 }
 
-/* Exactly to the end of the window, one byte less and one more. */
+/* Bytes up to the end of the window arrive, and one byte less and one more. */
 static void
 test_window_end(void **state)
 {
@@ -165,7 +165,7 @@ out_done(struct leat_stream_out *out, int status)
 	nb_done++;
 }
 
-/* Sends without a copy, between copied ones. */
+/* Bytes that are sent without a copy arrive in order between copied ones. */
 static void
 test_send(void **state)
 {
@@ -194,7 +194,7 @@ test_send(void **state)
 
 #define MANY 10
 
-/* Streams between the same two endpoints, each with its own bytes. */
+/* Streams between the same two endpoints each get their own bytes. */
 static void
 test_many(void **state)
 {

@@ -395,7 +395,7 @@ test_held_up(void **state)
 	assert_int_equal(leat_stream_error(pair.c), 0);
 }
 
-/* A client's keepalives, if they are configured. */
+/* A server that expects keepalives keeps a client that sends them, and ends a silent one. */
 static void
 test_client_silence(void **state)
 {

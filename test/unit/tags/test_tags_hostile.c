@@ -310,7 +310,10 @@ test_answers_to_nothing(void **state)
 	(void)state;
 	bad((struct tags_hdr){ .kind = TAGS_GRANT }, 0, "waits for no answer");
 	bad((struct tags_hdr){ .kind = TAGS_REFUSE, .id = UINT32_MAX }, 0, "waits for no answer");
-	/* A grant for the other peer's message, and for a message that was granted already. */
+	/*
+	 * A grant for the other peer's message is caught, and one for a message that was granted
+	 * already.
+	 */
 	s.peer = 1;
 	tp_post(&s);
 	assert_true(tp_sent(1, &out, NULL, NULL));
@@ -332,7 +335,10 @@ test_answers_to_nothing(void **state)
 	caught("waits for no answer");
 }
 
-/* Data without a message, for another peer's message, out of order, too long. */
+/*
+ * Data are caught that come without a message, for another peer's message, out of order, or too
+ * long.
+ */
 static void
 test_data(void **state)
 {

@@ -102,7 +102,7 @@ test_hello(void **state)
 	ev = tp_event(LEAT_EV_CONNECTED, (uint16_t)id);
 	assert_int_equal(ev.priv_len, 3);
 	assert_memory_equal(ev.priv, "yyy", 3);
-	/* A request, which is answered. */
+	/* A connection request is answered with the layer's hello, too. */
 	in = leat_peer_request(mock.ep, "from:1", buf, sizeof(buf));
 	assert_non_null(in);
 	ev = tp_event(LEAT_EV_CONNECT_REQ, 3);
@@ -111,7 +111,7 @@ test_hello(void **state)
 	assert_int_equal(mock.priv_len, TAGS_HELLO_LEN + 2);
 	leat_peer_up(mock.ep, in, NULL, 0);
 	tp_event(LEAT_EV_CONNECTED, 3);
-	/* Too long together with the layer's hello. */
+	/* Private data that are too long together with the layer's hello are refused. */
 	params.priv = buf;
 	params.priv_len = LEAT_EP_PRIV_MAX - TAGS_HELLO_LEN + 1;
 	tp_known(3, mock.priv);
@@ -517,7 +517,7 @@ test_write_imm(void **state)
 	for (i = n = 0; i < mock.nb_ops; i++)
 		n += mock.ops[i]->type == LEAT_OP_WRITE_IMM;
 	assert_int_equal(n, 16);
-	/* A notice of the other side, before its receive. */
+	/* A notice of the other side comes before its receive. */
 	tp_notice(1, 0x1234);
 	assert_null(tp_poll());
 	tp_post(&r);

@@ -95,7 +95,10 @@ sends_to(uint16_t peer)
 	return n;
 }
 
-/* 1 to 15 peers whose segments the device has, and does not complete. */
+/*
+ * 1 to 15 peers whose segments the device does not complete take no more than their share; the live
+ * peer goes on.
+ */
 static void
 test_stuck_peers(void **state)
 {

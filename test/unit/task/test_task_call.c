@@ -62,7 +62,7 @@ test_call(void **state)
 	assert_int_equal(leat_task_state(task), LEAT_TASK_WAITING);
 	assert_int_equal(task_test_join(&t, task), 1);
 
-	/* A call to its own reactor. */
+	/* A task calls its own reactor. */
 	test_turns(c.to, 1);
 	assert_int_equal(leat_reactor_destroy(c.to), 0);
 	c.to = t.r;

@@ -46,7 +46,7 @@ check_many(unsigned int n)
 	assert_int_equal(ret, -ECANCELED);
 	leat_tasks_stats_get(t.ts, &s);
 	assert_int_equal(s.tasks, 0);
-	/* Begun, then cancelled: each task was switched to twice. */
+	/* Each task began and was then cancelled: it was switched to twice. */
 	assert_int_equal(s.switches, 2 * n);
 	task_test_end(&t);
 }

@@ -446,7 +446,7 @@ test_watchdog(void **state)
 	log_free();
 }
 
-/* Two levels, and a task whose parent has ended. */
+/* A tree of tasks with two levels, and a task whose parent has ended. */
 static int
 stubborn(void *arg)
 {
@@ -537,7 +537,7 @@ on_line(void *arg, const char *line)
 	task_test_append(arg, SHOWN_MAX, "\n");
 }
 
-/* A thousand tasks in the tree: each once, below its parent. */
+/* The tree shows a thousand tasks, each once, below its parent. */
 static int
 grow(void *arg)
 {

@@ -91,7 +91,10 @@ test_join_of_spawn_without_room(void **state)
 	task_test_end(&t);
 }
 
-/* No struct leat_tasks: its constructor failed, or was not called on a reactor's thread. */
+/*
+ * Calls are refused without a struct leat_tasks: its constructor failed, or was not called on a
+ * reactor's thread.
+ */
 static void
 test_no_tasks(void **state)
 {
@@ -137,7 +140,7 @@ calls_no_reactor(void *arg)
 	return leat_task_call(NULL, sleeper, NULL, NULL);
 }
 
-/* Questions about NULL. */
+/* Questions about NULL have harmless answers. */
 static void
 test_questions(void **state)
 {

@@ -228,7 +228,7 @@ test_cancel(void **state)
 	mock_finish(o.ep, 0, 0, 0);
 	assert_int_equal(task_test_join(&o.t, task), 0);
 
-	/* Cancelled before it waits: its posted ops are cancelled at once. */
+	/* The posted ops of a task that is cancelled before it waits are cancelled at once. */
 	mock.can_cancel = true;
 	task = task_test_spawn(&o.t, "all", wait_all, &o);
 	assert_int_equal(task_cancel(task), 0);

@@ -445,7 +445,7 @@ many(void *arg)
 
 RULE(test_many, many)
 
-/* Nested: a race of races. */
+/* A race whose functions are races. */
 static int
 inner_race(void *arg)
 {

@@ -72,7 +72,10 @@ test_spawned_nested(void **state)
 	spawned_in_cleanup(300, 1000);
 }
 
-/* More at a time than there ever were tasks: their blocks are behind the end of the walk. */
+/*
+ * More tasks are spawned at a time than there ever were: their blocks are behind the end of the
+ * walk.
+ */
 #define CROWD (SANITIZED ? 500 : 3000)
 
 static int
@@ -108,7 +111,7 @@ test_spawned_crowd(void **state)
 	task_test_end(&t);
 }
 
-/* Tasks spawned by a poller, in each turn of the stop, or now and then. */
+/* A poller spawns tasks, in each turn of the stop, or now and then. */
 struct spawner {
 	struct leat_tasks *ts;
 	struct late late;
@@ -158,7 +161,7 @@ test_spawned_by_poller(void **state)
 		check_spawned_by_poller(every);
 }
 
-/* Tasks spawned by messages, as another lcore sends them. */
+/* Messages spawn tasks, as another lcore sends them. */
 static void
 spawning_message(void *arg)
 {
@@ -334,7 +337,7 @@ check_endless(leat_task_fn fn, const char *name)
 	snprintf(why, sizeof(why), "tasks that have not ended, e.g. %s; ", name);
 	stop_at_deadline(&t, ENDLESS_US, why);
 	assert_non_null(strstr(leat_err_msg(), " spawned since the stop began"));
-	/* At the deadline, not later. */
+	/* The stop ends at the deadline, not later. */
 	assert_in_range(test_clock - begun, ENDLESS_US * (uint64_t)US,
 			(ENDLESS_US + 1000) * (uint64_t)US);
 	leat_tasks_stats_get(t.ts, &s);

@@ -32,7 +32,7 @@ credits_on(const struct leat_ep_conf *ep_conf, const struct leat_msg_conf *conf)
 	return stats.credits;
 }
 
-/* Messages logged while credits_on() ran. */
+/* As credits_on(); text gets the messages that were logged meanwhile. */
 static uint32_t
 logged_on(const struct leat_ep_conf *ep_conf, const struct leat_msg_conf *conf, char *text,
 	  size_t len)

@@ -120,7 +120,10 @@ test_waiting(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* Done in time: the deadline is forgotten, and the request can be posted again without one. */
+/*
+ * The deadline of a request that is done in time is forgotten, and the request can be posted again
+ * without one.
+ */
 static void
 test_in_time(void **state)
 {
@@ -147,7 +150,10 @@ test_in_time(void **state)
 	assert_int_equal(leat_msg_recv(c, &req, 1), 1);
 	expire(&mm);
 	assert_int_equal(mm.nb_back, 2);
-	/* Matched, but not yet polled when its time is up: it comes with its message. */
+	/*
+	 * A receive that is matched, but not yet polled, when its time is up comes with its
+	 * message.
+	 */
 	post(c, &tx, buf, 1, false);
 	pass_us(2 * LATE_US);
 	assert_int_equal(leat_msg_events(mm.m, &mm.ev, 1), 0);
@@ -508,7 +514,7 @@ test_own_sleep(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* This side is asked, by a peer that it does not watch. */
+/* This side answers the question of a peer that it does not watch. */
 static void
 test_asked(void **state)
 {

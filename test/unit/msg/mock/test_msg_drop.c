@@ -95,8 +95,8 @@ test_small(void **state)
 }
 
 /*
- * A large message: the sender is told, byte by byte, and messages behind it don't wait for the
- * answer.
+ * A large message is dropped: the control message to its sender has these bytes, and messages
+ * behind it don't wait for the answer.
  */
 static void
 test_large(void **state)
@@ -190,7 +190,7 @@ test_sent_in_vain(void **state)
 	mm_drive(&mm);
 	assert_int_equal(mm.nb_back, 2);
 	assert_int_equal(tx[1].status, 0);
-	/* Too late: the payload was sent. */
+	/* This drop comes too late: the payload was sent. */
 	ctrl_arrives(&mm, base, 2, 2, 1, 1, 1);
 	assert_int_equal(mm.nb_ev[LEAT_MSG_ENDED], 0);
 	assert_int_equal(mm_count(LEAT_OP_TSEND), 0);
@@ -306,8 +306,8 @@ test_no_buffer(void **state)
 }
 
 /*
- * Dropped, and the answer never comes: messages that arrived behind it can be received after the
- * end.
+ * A message is dropped, and the answer never comes: messages that arrived behind it can be received
+ * after the end.
  */
 static void
 test_ends_meanwhile(void **state)

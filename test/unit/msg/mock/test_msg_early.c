@@ -348,7 +348,7 @@ test_cancel_too_late(void **state)
 	mm_drive(&mm);
 	back_with(&mm, 1, &req, 0, "two");
 
-	/* A device that can't give the receive back. */
+	/* The device can't give the receive back: the cancel is refused. */
 	mm_recv(c, &req, buf, 8);
 	mm_drive(&mm);
 	mock.can_cancel = false;

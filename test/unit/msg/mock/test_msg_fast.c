@@ -252,7 +252,7 @@ test_answer_large(void **state)
 	mm_send(c, &tx[2], "answer02", 8);
 	assert_non_null(mm_posted(0, LEAT_OP_TSEND, MM_TAG(1, MM_THERE, 2)));
 	counted(1, 8);
-	/* Closed without draining: the large message is lost. */
+	/* The connection is closed without draining: the large message is lost. */
 	assert_int_equal(leat_msg_close(c, 0), 0);
 	mm_drive(&mm);
 	mm_drive(&mm);

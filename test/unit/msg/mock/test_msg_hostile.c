@@ -248,7 +248,10 @@ test_over(void **state)
 	over(steps, 8, -ENOTCONN, -ENOTCONN);
 }
 
-/* Dropped, and the sender can't be told any more: messages behind it are received after the end. */
+/*
+ * A message is dropped when its sender can't be told any more: messages behind it are received
+ * after the end.
+ */
 static void
 test_over_behind_dropped(void **state)
 {

@@ -59,7 +59,7 @@ test_recv_any_order(void **state)
 	(void)state;
 	mm_open(&mm);
 	c = mm_connect(&mm, &plain, NULL, 0);
-	/* Exactly the next ids, each once. */
+	/* Receives are posted for exactly the next ids, each once. */
 	assert_int_equal(mock.nb_ops, CREDITS);
 	assert_non_null(mm_posted(0, LEAT_OP_TRECV, LEN_TAG(0)));
 	assert_non_null(mm_posted(0, LEAT_OP_TRECV, LEN_TAG(CREDITS - 1)));

@@ -15,7 +15,7 @@
 
 static uint8_t big_tx[BIG], big_rx[BIG];
 
-/* Requests posted before the other side has even seen the connection's request. */
+/* Requests that are posted before the other side has even seen the connection's request succeed. */
 static void
 test_before_up(void **state)
 {
@@ -41,8 +41,8 @@ test_before_up(void **state)
 }
 
 /*
- * Sent and closed before the other side has seen that the connection is up: the message is there
- * when that side receives, after the end.
+ * One side sends and closes before the other side has seen that the connection is up: the message
+ * is there when that side receives, after the end.
  */
 static void
 test_sent_and_closed(void **state)

@@ -387,8 +387,8 @@ late_dials(void *arg)
 	(void)arg;
 	pair_open(&p, NULL);
 	/*
-	 * Cancelled at any moment: an accepted connection stays, a cancelled one leaves nothing
-	 * behind.
+	 * Dials are cancelled at any moment: an accepted connection stays, a cancelled one leaves
+	 * nothing behind.
 	 */
 	for (i = 0; i < 300; i++) {
 		int ret = leat_task_within(i, leat_msg_task_dial(p.client, p.addr, 0, &c));

@@ -93,7 +93,7 @@ works(struct msg_task_pair *p)
 	assert_int_equal(leat_msg_task_recv(p->s, in, 8), 6);
 }
 
-/* A receive whose head has arrived, and whose payload does not come. */
+/* A receive of which the head has arrived, and the payload does not come, ends at its limit. */
 static int
 recv_begun(void *arg)
 {
@@ -188,8 +188,7 @@ test_send(void **state)
 }
 
 /*
- * Cancelled at any moment of large messages: each message is whole, or both sides know that it is
- * not.
+ * Large messages are cancelled at any moment: each is whole, or both sides know that it is not.
  */
 static int
 any_moment(void *arg)
