@@ -158,7 +158,8 @@ rendezvous_take(struct leat_rendezvous *rv, uint32_t r, const struct record *rec
 
 	if (rec->kind != RECORD_RANK || rec->rank != r || rec->size != rv->size) {
 		rendezvous_note(rv,
-				"what rank %" PRIu32 " published is the record of another rank, or "
+				"the record that rank %" PRIu32
+				" published is that of another rank, or "
 				"of a run of another size",
 				r);
 		return -EPROTO;

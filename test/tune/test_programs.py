@@ -103,7 +103,7 @@ class Perf(Case):
         server = self.object(process, "perf.server", lambda o: True)
         with process.session() as session:
             for which, change, word in ((client, {"window": 2}, "one message"),
-                                        (client, {"rate": 10.0}, "open loop"),
+                                        (client, {"rate": 10.0}, "kind of loop"),
                                         (server, {"window": 2}, "connecting side")):
                 with self.assertRaises(leat_tune.Refused) as refused:
                     session.set(which, change)

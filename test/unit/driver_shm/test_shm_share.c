@@ -245,11 +245,11 @@ test_no_memory(void **state)
 	assert_int_equal(close(fds[1]), 0);
 	assert_int_equal(pipe(ends), 0);
 	fds[1] = ends[0];
-	assert_refused("no memfd");
+	assert_refused("neither a memfd nor huge pages");
 	assert_int_equal(dup2(open("/dev/null", O_RDWR | O_CLOEXEC), fds[1]), fds[1]);
 	assert_refused("memory beyond the end of its file");
 	assert_int_equal(dup2(open("/proc/self/exe", O_RDONLY | O_CLOEXEC), fds[1]), fds[1]);
-	assert_refused("no memfd");
+	assert_refused("neither a memfd nor huge pages");
 	assert_int_equal(close(ends[1]), 0);
 }
 

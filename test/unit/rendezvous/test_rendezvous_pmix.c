@@ -387,14 +387,14 @@ test_hostile(void **state)
 	fake_set(2, key, large, sizeof(large), true);
 	fake_set(3, key, "", 0, true);
 	assert_int_equal(leat_rendezvous_fence(rv, ENOUGH_US), -ETIMEDOUT);
-	assert_msg_has("missing are ranks 1-3 of 4; what rank ");
+	assert_msg_has("missing are ranks 1-3 of 4; the record that rank ");
 	/* Rank 3's record under the name of rank 1; a record of another job; of a later round. */
 	fake_set(1, key_of(2, key), buf, record_build(buf, &wrong), true);
 	wrong.rank = 2;
 	wrong.size = 3;
 	fake_set(2, key, buf, record_build(buf, &wrong), true);
 	assert_int_equal(leat_rendezvous_fence(rv, ENOUGH_US), -ETIMEDOUT);
-	assert_msg_has("missing are ranks 1-3 of 4; what rank");
+	assert_msg_has("missing are ranks 1-3 of 4; the record that rank");
 	leat_rendezvous_close(rv);
 }
 

@@ -376,7 +376,7 @@ static void
 test_full(void **state)
 {
 	(void)state;
-	passing(FULL, "its 16 sessions");
+	passing(FULL, "has 16 sessions");
 }
 
 static void

@@ -76,7 +76,7 @@ test_ten_thousand(void **state)
 	assert_non_null(s[0]);
 	drive_until(a.nb_ev[LEAT_RPC_ENDED] == 1);
 	assert_int_equal(a.ev.status, -ECONNREFUSED);
-	assert_non_null(strstr(a.ev.text, "its 10000 sessions"));
+	assert_non_null(strstr(a.ev.text, "has 10000 sessions"));
 	assert_int_equal(leat_rpc_close(b.ev.session, 0), 0);
 	a.closes = b.closes = true;
 	for (i = 0; i < SESSIONS; i++)

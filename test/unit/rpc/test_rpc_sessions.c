@@ -204,7 +204,7 @@ test_limit(void **state)
 	assert_non_null(one_more);
 	drive_until(a.nb_ev[LEAT_RPC_ENDED] == 1);
 	assert_int_equal(a.ev.status, -ECONNREFUSED);
-	assert_non_null(strstr(a.ev.text, "its 3 sessions"));
+	assert_non_null(strstr(a.ev.text, "has 3 sessions"));
 	assert_int_equal(b.nb_refused, 1);
 	assert_int_equal(leat_rpc_close(one_more, 0), 0);
 	drive_until(a.nb_ev[LEAT_RPC_CLOSED] == 2);
