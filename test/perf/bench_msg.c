@@ -43,7 +43,7 @@ static const struct {
 	enum bench_kind kind;
 	double target[2]; /* leat, plain; 0: none */
 } tables[TABLES_ALL] = {
-	[LAT] = { "lat-8", "ns", 8, 1, 500, 64, BENCH_RATIO_MAX, { 1.25, 1.9 } },
+	[LAT] = { "lat-8", "ns", 8, 1, 500, 64, BENCH_RATIO_MAX, { 1.4, 2 } },
 	[RATE] = { "rate-64", "Mmsg/s", 64, WINDOW, 4000, 64, BENCH_RATIO_MIN, { 0.85, 0 } },
 	[BW] = { "bw-1Mi", "MB/s", MAX_SIZE, BIG_WINDOW, 32, 8, BENCH_RATIO_MIN, { 0.97, 0 } },
 	[COUNTED] = { .size = 8, .window = WINDOW },

@@ -196,7 +196,7 @@ main(int argc, char **argv)
 	};
 	static const struct bench_result results[] = {
 		{ "ring-lat-line", "ns", BENCH_RATIO_MAX, 1.5, LEAT, LINE, NULL },
-		{ "ring-lat-rte_ring", "ns", BENCH_RATIO_MAX, 0.6, LEAT, RING, NULL },
+		{ "ring-lat-rte_ring", "ns", BENCH_RATIO_MAX, 0.75, LEAT, RING, NULL },
 	};
 	const struct leat_ep_conf conf = { .name = NULL };
 	static struct bench_table t;
