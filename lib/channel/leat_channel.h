@@ -488,8 +488,8 @@ LEAT_CHANNEL_API int leat_channel_wait_room(struct leat_channel *ch, uint32_t le
 
 /** What leat_channel_arm() watches. */
 enum leat_channel_arm_for {
-	LEAT_CHANNEL_ARM_FRAMES = 1,
-	LEAT_CHANNEL_ARM_ROOM = 2,
+	LEAT_CHANNEL_ARM_FRAMES = 1, /**< a frame to read */
+	LEAT_CHANNEL_ARM_ROOM = 2,   /**< room for a frame of a given length */
 };
 
 /**
@@ -568,8 +568,8 @@ LEAT_CHANNEL_API int leat_channel_recover(struct leat_channel *ch);
 
 /** Counters, of each participant and of the channel. */
 enum leat_channel_counter {
-	LEAT_CHANNEL_SENT = 0,
-	LEAT_CHANNEL_RECEIVED,
+	LEAT_CHANNEL_SENT = 0,	  /**< frames committed */
+	LEAT_CHANNEL_RECEIVED,	  /**< frames consumed */
 	LEAT_CHANNEL_FULL,	  /**< frames for which there was no room: refused or dropped */
 	LEAT_CHANNEL_OVERWRITTEN, /**< oldest frames dropped for newer ones */
 	LEAT_CHANNEL_INVALID,	  /**< frames with a wrong header */

@@ -38,7 +38,7 @@ typedef void (*leat_poll_fn)(struct leat_ep *ep);
 
 /** State of a peer. */
 enum leat_peer_state {
-	LEAT_PEER_FREE = 0,
+	LEAT_PEER_FREE = 0,   /**< the place in the table is free */
 	LEAT_PEER_CONNECTING, /**< leat_ep_connect() called, outcome open */
 	LEAT_PEER_REQUESTED,  /**< CONNECT_REQ raised, not answered yet */
 	LEAT_PEER_ACCEPTED,   /**< answered, not up yet */

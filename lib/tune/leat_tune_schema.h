@@ -58,10 +58,10 @@ enum leat_tune_type {
 
 /** C type of an integer. */
 enum leat_tune_kind {
-	LEAT_TUNE_I64 = 0,
-	LEAT_TUNE_U64,
-	LEAT_TUNE_I32,
-	LEAT_TUNE_U32,
+	LEAT_TUNE_I64 = 0, /**< int64_t */
+	LEAT_TUNE_U64,	   /**< uint64_t */
+	LEAT_TUNE_I32,	   /**< int32_t */
+	LEAT_TUNE_U32,	   /**< uint32_t */
 };
 
 /** When a new value of a setting takes effect. */
@@ -104,12 +104,12 @@ struct leat_tune_field {
 
 /** Comparison of a group's rule. */
 enum leat_tune_compare {
-	LEAT_TUNE_LT = 1,
-	LEAT_TUNE_LE,
-	LEAT_TUNE_GT,
-	LEAT_TUNE_GE,
-	LEAT_TUNE_EQ,
-	LEAT_TUNE_NE,
+	LEAT_TUNE_LT = 1, /**< less than */
+	LEAT_TUNE_LE,	  /**< at most */
+	LEAT_TUNE_GT,	  /**< more than */
+	LEAT_TUNE_GE,	  /**< at least */
+	LEAT_TUNE_EQ,	  /**< equal */
+	LEAT_TUNE_NE,	  /**< not equal */
 };
 
 /**
