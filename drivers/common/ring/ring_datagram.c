@@ -220,7 +220,10 @@ post_burst(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uint16
 	return leat_ep_post_end(ep, i, n);
 }
 
-/* Post one op: small functions that save few registers, as in ring_tx.c. */
+/*
+ * Post a burst of one op. Each kind of op has a small function of its own, for which the compiler
+ * saves few registers on the stack.
+ */
 static __rte_noinline uint16_t
 post_send(struct leat_ep *ep, struct leat_op **ops)
 {
@@ -249,7 +252,7 @@ ring_datagram_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 	return post_burst(ep, ep->drv, ops, n);
 }
 
-/* The endpoint's post function as soon as a peer has a wait object. */
+/* As ring_post_waking() of ring_tx.c: post, and wake the peers that sleep. */
 uint16_t
 ring_datagram_post_waking(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 {
@@ -328,7 +331,7 @@ poll_link(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint6
 
 	if (!RING_HEAD_IS(head, link->rx_scan))
 		return 0;
-	/* After a single datagram an answer may follow: see poll_link() of ring_rx.c. */
+	/* An answer may follow: request the line of its slot, as poll_link() of ring_rx.c does. */
 	if (RING_HEAD_MORE(head) == 0 && ring_tx_free(link, link->tx.place))
 		ring_tx_touch_slot(link->tx.slot, false);
 	n = ring_rx_run(ep, rep, link, head, true);

@@ -3,9 +3,10 @@
 #define RING_FAST_H
 
 /*
- * Fast paths for runs of the commonest ops: small SENDs to one peer, RECVs for any peer, and slots
- * of such SENDs that meet such RECVs. A message moves one cache line between the cores; most of the
- * remaining time goes to the bookkeeping of ops, which is therefore that of leat_order_fast.h.
+ * Fast paths for runs of the commonest ops: post small SENDs to one peer, post RECVs for any peer,
+ * and receive small messages while each takes the oldest RECV. A message moves one cache line
+ * between the cores; most of the remaining time goes to the bookkeeping of ops, for which these
+ * paths use leat_order_fast.h. ring_shared.h explains the edges, such as PUBLISH and FREE.
  */
 
 #include <rte_prefetch.h>
@@ -29,10 +30,12 @@
  *     message  16 17       15
  *              `--<--------'
  *
- * The producer may skip a place for long, and the number in the place's head has only 16 bits. If
- * the consumer could take that old number for the message to come, the producer overwrites it with
- * the number before, whose message is at another place, before it names the place to the consumer.
- * (0 would not do: the head of every 65536th message begins with it.)
+ * A head holds only the low 16 bits of its message's number. When the producer has skipped a place
+ * for many messages, the old head there can have the same 16 bits as the message that will be put
+ * there next, and the consumer would take the old message for the new one. In this case the
+ * producer replaces the number in the old head by the number before the expected one. It does so
+ * before a message names the place to the consumer. (0 would not be safe: it is the number in the
+ * head of every 65536th message.)
  */
 #define RING_LAP 16
 static_assert(RING_DEPTH_MIN >= RING_LAP, "place 0 is not the next one");
@@ -44,8 +47,10 @@ ring_tx_free(const struct ring_link *link, uint32_t place)
 }
 
 /*
- * Choose a next place if place "next" is not free. Either the ring is full, or just one or two old
- * messages stand there since the producer last went back to place 0: then skip their places.
+ * Choose another place than `next`, which is not free. Either the ring is full, or `next` holds a
+ * message that was not yet consumed when the producer last went back to place 0. There are at most
+ * two such messages, in adjacent places: skip them.
+ * @return the place; `next`: there is no other
  */
 static inline uint32_t
 ring_tx_over(const struct ring_link *link, uint32_t next)
@@ -60,7 +65,10 @@ ring_tx_over(const struct ring_link *link, uint32_t next)
 	return next;
 }
 
-/* Advance the cursor behind the message that was filled in, and choose the next place after it. */
+/*
+ * Advance the cursor from a message that was filled in to the one after it, and choose the place
+ * which that one will name as the next.
+ */
 static __rte_always_inline void
 ring_tx_advance(struct ring_link *link, struct ring_cursor *c)
 {
@@ -80,7 +88,10 @@ ring_tx_advance(struct ring_link *link, struct ring_cursor *c)
 	c->next = next;
 }
 
-/* FREE: read consumed again; pairs with ring_rx_publish(). @return true: the place is free now */
+/*
+ * Load dir.consumed anew, as an acquire: edge FREE, pairs with ring_rx_publish().
+ * @return true: the place is free now
+ */
 bool ring_tx_refresh(struct ring_link *link, uint32_t place);
 
 static inline bool
@@ -99,14 +110,14 @@ ring_tx_fill(struct ring_link *link, const struct ring_cursor *c, uint32_t type,
 	return ring_head(c->nr, type, flags, len);
 }
 
-/* PUBLISH: pairs with the loads in ring_rx.c and ring_rx_run(). */
+/* Publish a slot by storing its head: edge PUBLISH, pairs with the loads of slot.head. */
 static __rte_always_inline void
 ring_tx_store(struct ring_slot *slot, uint64_t head)
 {
 	__atomic_store_n(&slot->head, head, __ATOMIC_RELEASE);
 }
 
-/* Complete, publish and advance, after the payload was put into link->tx.slot. */
+/* Fill in the rest of link->tx.slot, whose payload is there already, publish it, and advance. */
 static __rte_always_inline void
 ring_tx_publish(struct ring_link *link, uint32_t type, uint32_t flags, uint64_t len)
 {
@@ -145,7 +156,7 @@ ring_tx_touch(struct ring_link *link, uint32_t n, bool second)
 	}
 }
 
-/* FREE: take the credit that came with a message of the peer. */
+/* Take the credit of a message: the peer's dir.consumed when it sent the message (edge FREE). */
 static inline void
 ring_credit(struct ring_link *link, uint32_t credit)
 {
@@ -224,8 +235,8 @@ ring_send_fill(struct ring_link *link, const struct ring_cursor *c, const struct
  * Post several SENDs in groups, and publish the first slot of a group last. The consumer looks only
  * at that first slot, so it does not take the lines of the other slots away while the producer
  * writes them. Then it can fetch the lines of the whole group at once, because the first slot says
- * how many slots follow. Published slot by slot, the consumer would follow the producer line by
- * line.
+ * how many slots follow. If the producer published each slot at once, the consumer would fetch
+ * their lines one after the other, each just after it was written.
  */
 #define RING_GROUP 8
 static_assert(RING_GROUP - 1 <= RING_MORE_MAX, "fits into the head");
@@ -241,7 +252,10 @@ ring_send_groups(struct ring_ep *rep, struct ring_link *link, struct leat_op **o
 	uint16_t i, id = op->peer;
 	uint32_t more = 0;
 
-	/* Count first, to touch no lines that will not be written. Most bursts are for one peer. */
+	/*
+	 * Count the ops for this peer, so that no line is requested that will not be written. Most
+	 * bursts are for one peer, so look at the last op first.
+	 */
 	if (unlikely(ops[n - 1]->peer != id))
 		n = ring_same_peer(ops, n);
 	ring_tx_touch(link, n, op->size > RING_FIRST_LINE);
@@ -288,7 +302,7 @@ ring_send_link(struct leat_ep *ep, const struct ring_ep *rep, const struct leat_
 {
 	struct ring_link *link = &rep->table[op->peer];
 
-	/* An older op on the queue would hold these back. */
+	/* An older op on the send queue would hold back the completions of these SENDs. */
 	if (unlikely(op->peer >= ep->nb_peers || !link->may_send ||
 		     ep->peers[op->peer].sendq.head != NULL))
 		return NULL;
@@ -361,7 +375,7 @@ ring_wake_peers(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 	}
 }
 
-/* May RECVs for any peer simply be added to the FIFO? */
+/* Can RECVs for any peer be added to the FIFO without a search for messages that wait? */
 static __rte_always_inline bool
 ring_recv_simple(const struct ring_ep *rep)
 {
@@ -420,10 +434,10 @@ ring_datagram_copy(struct ring_ep *rep, struct ring_link *link, void *dst, uint6
 #define RING_PLAIN_SEND (RING_F_INLINE << 8 | LEAT_OP_SEND)
 
 /*
- * Take small SENDs, or datagrams of any size, from the front of a link's ring, as long as each
- * meets the oldest RECV and its op finds room in this poll. head is that of the first slot, which
- * has arrived.
- * @return how many were taken
+ * Receive small SENDs, or datagrams of any size, from the front of a link's ring. Stop when the
+ * oldest RECV can't take the next message, or when this poll has no room for another op. head: the
+ * head of the first slot, which has arrived.
+ * @return number of messages received
  */
 static __rte_always_inline uint32_t
 ring_rx_run(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint64_t head,
@@ -436,7 +450,10 @@ ring_rx_run(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uin
 	struct leat_op **out = ep->out;
 	uint64_t nr = link->rx_scan, bytes = 0;
 
-	/* Messages or receives are out of order, or receives name this peer: the general way. */
+	/*
+	 * Leave the messages to the general path if messages or receives are out of order, if
+	 * receives name this peer, or if datagrams may be too long.
+	 */
 	if (unlikely(link->rx_head != nr || link->recvs.head != NULL || rep->recv_gaps > 0 ||
 		     q->held_now > 0 || (datagram && link->rx_long)))
 		return 0;
@@ -446,8 +463,8 @@ ring_rx_run(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uin
 		uint32_t i;
 
 		/*
-		 * Fetch the other slots of the group, all at once. They are usually in the places
-		 * behind; if not, the prefetch is in vain.
+		 * Prefetch the other slots of the group, all at once. They are usually in the next
+		 * places; otherwise the prefetch is wasted.
 		 */
 		for (i = 1; unlikely(i <= RING_HEAD_MORE(head)); i++) {
 			rte_prefetch0(&slot[i]);

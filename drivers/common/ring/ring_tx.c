@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Post, acks and cancel.
+ * Post, acks and cancel. ring_shared.h explains the edges, such as FREE and CLAIM.
  *
  * A slot is published as soon as it is filled, before the op's bookkeeping: meanwhile the cache
  * line can move to the consumer.
  *
  * A message of up to inline_max bytes is copied into the slot, and its op is done at once. Every
- * other op waits for an ack in tx_ops[], at its message's number modulo slots. (RING_FOREIGN: SENDs
- * in the buffer, and one-sided ops on shared memory, are done at once as well.) The entry is free
- * again when the ack was taken, which may be later than the slot was consumed; until then an op
- * that needs an ack finds no room. So there are never more ops that wait for acks than slots.
+ * other op waits for an ack in tx_ops[]; its index is its message's number modulo the number of
+ * slots. (RING_FOREIGN: SENDs in the buffer, and one-sided ops on shared memory, are done at once
+ * as well.) The entry is free again when the ack was taken, which may be later than the slot was
+ * consumed; until then an op that needs an ack finds no room. So the ops that wait for acks are
+ * never more than the slots.
  */
 
 #include "ring_fast.h"
@@ -135,7 +136,10 @@ write_bytes(struct ring_ep *rep, struct ring_link *link, const struct leat_op *o
 	return RING_F_BUF;
 }
 
-/* Execute a one-sided op at once, if that can be. @return false: the target's loop must do it */
+/*
+ * Execute a one-sided op at once if its target's memory is mapped here.
+ * @return false: the target's loop must execute it
+ */
 static bool
 rma_execute(struct leat_ep *ep, struct ring_link *link, struct leat_op *op)
 {
@@ -314,7 +318,10 @@ post_burst(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uint16
 	return leat_ep_post_end(ep, i, n);
 }
 
-/* One op at a time, as in a conversation: separate small functions, which save few registers. */
+/*
+ * Post a burst of one op, as a conversation does. Each kind of op has a small function of its own,
+ * for which the compiler saves few registers on the stack.
+ */
 static __rte_noinline uint16_t
 post_send(struct leat_ep *ep, struct leat_op **ops)
 {
@@ -362,8 +369,8 @@ ring_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 }
 
 /*
- * ep->post as soon as one peer has a wait object. An endpoint whose peers have none uses
- * ring_post() and does not check whether to wake them.
+ * Post ops, and wake the peers that sleep. It is ep->post of an endpoint of which some peer has, or
+ * had, a wait object; other endpoints use ring_post(), which does not look for sleeping peers.
  */
 uint16_t
 ring_post_waking(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
@@ -402,7 +409,7 @@ ack_take(struct leat_ep *ep, struct ring_link *link, uint32_t i, int status, uin
 		ring_violation(ep->drv, link, "its ack names no op, or an invalid status");
 		return NULL;
 	}
-	/* First: a chunk that ring_move_acked() takes must not end this op a second time. */
+	/* Clear this first: a chunk that ring_move_acked() takes must not end the op again. */
 	link->tx_ops[i] = NULL;
 	ring_move_acked(ep, link, op, status);
 	if (op->type < LEAT_OP_FETCH_ADD)
@@ -457,7 +464,8 @@ ring_acks(struct leat_ep *ep, struct ring_link *link, uint32_t max)
 /* ---- cancel ---- */
 
 /*
- * CLAIM, the producer's side; the consumer's is ring_claim(). The side that swaps first decides.
+ * Take back an op that the peer has not claimed. This is the producer's side of edge CLAIM;
+ * ring_claim() is the consumer's. The op belongs to the side that swaps the slot's state first.
  * @return true: the caller finishes the op, and the consumer will not touch its buffer
  */
 bool
@@ -468,12 +476,12 @@ ring_recall(struct ring_link *link, struct leat_op *op)
 	uint16_t expected = RING_POSTED;
 
 	/*
-	 * A consumed slot may hold another op by now; the ack of this op has arrived. FREE, as in
-	 * ring_tx_refresh().
+	 * If the message is consumed, the ack of its op has arrived, and its slot may hold another
+	 * message by now. This load is an edge FREE, as that of ring_tx_refresh().
 	 */
 	if (nr < __atomic_load_n(link->tx_consumed, __ATOMIC_ACQUIRE))
 		return false;
-	/* The peer has asked for the bytes, whatever it wrote to the state. */
+	/* A peer that has asked for the op's bytes has claimed it, whatever the state says. */
 	if (RING_FOREIGN && op->type != LEAT_OP_READ && ring_op(op)->seq != RING_NOT_REQUESTED)
 		return false;
 	if (!__atomic_compare_exchange_n(&slot->state, &expected, RING_RECALLED, false,
@@ -521,6 +529,6 @@ ring_cancel(struct leat_ep *ep, struct leat_op *op)
 	} else if (ring_recall(&rep->table[op->peer], op)) {
 		leat_op_finish(ep, op, -ECANCELED, 0);
 	}
-	/* else the peer has claimed the op: its ack will end it */
+	/* An op that can't be recalled was claimed by the peer, whose ack will finish it. */
 	return 0;
 }
