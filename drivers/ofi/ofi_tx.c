@@ -12,7 +12,8 @@
 #include "ofi_read.h"
 
 /*
- * Find the local descriptor of an op's buffer. @return false: its region does not hold the buffer
+ * Find the local descriptor of an op's buffer. @return false: the op's region does not contain the
+ * buffer
  */
 static inline bool
 local_desc(const struct ofi_ep *e, const struct leat_op *op, void **desc)

@@ -120,7 +120,7 @@ flush(struct vb_ep *e, struct rx_batch *b)
 
 	e->posts++;
 	if (unlikely(ibv_post_srq_recv(e->srq, b->wr, &bad) != 0)) {
-		/* The SRQ has room for all of them: the device has failed. */
+		/* The SRQ had room for these receives: a refusal means that the device failed. */
 		for (wr = bad; wr != NULL; wr = wr->next) {
 			struct leat_op *op = e->slots[wr->wr_id].op;
 
@@ -135,8 +135,8 @@ flush(struct vb_ep *e, struct rx_batch *b)
 }
 
 /*
- * Find the local key of an op's buffer; 0 for op->size 0. @return false: its region does not hold
- * the buffer
+ * Find the local key of an op's buffer; 0 for op->size 0. @return false: the op's region does not
+ * contain the buffer
  */
 static inline bool
 local_key(const struct leat_op *op, uint32_t *lkey)
@@ -153,7 +153,7 @@ local_key(const struct leat_op *op, uint32_t *lkey)
 	return true;
 }
 
-/* Accept a valid receive. @return false: its region does not hold the buffer */
+/* Accept a valid receive. @return false: the op's region does not contain its buffer */
 static inline bool
 add(struct vb_ep *e, struct rx_batch *b, struct leat_op *op)
 {

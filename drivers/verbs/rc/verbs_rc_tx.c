@@ -12,7 +12,8 @@
  * The send queue always has room: its size is the number of sends that the endpoint may have in
  * flight.
  *
- * Each list takes two steps: accept as many valid ops as go to one peer, then build their requests.
+ * Each list takes two steps: accept the valid ops at the front of the burst that go to one peer,
+ * then build their requests.
  */
 
 #include <endian.h>
@@ -23,7 +24,7 @@
 #include "iwarp/verbs_iwarp.h"
 #include "verbs_rc.h"
 
-/* Does the data go with the request? READ and atomics write to their buffer, so theirs can't. */
+/* Is the op's data sent inline? Not with READ and atomics: their result goes into the buffer. */
 static inline bool
 goes_inline(const struct vb_ep *e, const struct leat_op *op)
 {
@@ -36,7 +37,7 @@ wr_id(const struct vb_conn *c, uint32_t nr)
 	return (uint64_t)c->tag << 32 | nr;
 }
 
-/* Return the flags of a request that i others follow in its list. */
+/* Return the flags of a request; i: number of requests after it in its list. */
 static inline unsigned int
 wr_flags(const struct vb_ep *e, struct vb_conn *c, const struct leat_op *op, uint32_t i)
 {
@@ -180,9 +181,10 @@ send_list(const struct vb_ep *e, struct vb_conn *c, uint32_t n, const uint32_t *
 /* ---- post ---- */
 
 /*
- * Finish the ops of requests that the device refused although it has room: the device, or the queue
- * pair, has failed. The last request of the list would have been signaled, so the requests before
- * it may complete only when the connection has ended.
+ * Finish the last n ops, whose requests the device refused. The send queue had room for them, so
+ * the device, or the queue pair, has failed. The signaled request that ended the list is among the
+ * refused ones: accepted requests before them may be left without a signal, and their ops complete
+ * only when the connection has ended. So end it.
  */
 static void __attribute__((noinline, cold)) refused(struct vb_ep *e, struct vb_conn *c, uint32_t n)
 {
@@ -268,8 +270,8 @@ post_sends(struct vb_ep *e, struct leat_op **ops, uint32_t n)
 }
 
 /*
- * Accept and fail an op that is not valid. @return false: there is no room for it, or a valid one
- * has to wait
+ * Accept and fail an op that is not valid. @return false: the op is not accepted. Either the
+ * endpoint has no room for it, or it is valid and its peer has no buffer for its message.
  */
 static bool __attribute__((noinline, cold)) post_wrong(struct vb_ep *e, struct leat_op *op)
 {
@@ -280,11 +282,11 @@ static bool __attribute__((noinline, cold)) post_wrong(struct vb_ep *e, struct l
 		return false;
 	ret = leat_op_check(e->ep, op);
 	if (ret == 0 && leat_op_is_recv(op))
-		ret = -EINVAL; /* its region does not hold the buffer */
+		ret = -EINVAL; /* the op's region does not contain its buffer */
 	else if (ret == 0)
 		ret = tx_check(e, e->conns[op->peer], op, &lkey);
 	if (ret == 0) {
-		rte_errno = EAGAIN; /* its peer has no buffer for it */
+		rte_errno = EAGAIN; /* the peer has no buffer for the message */
 		return false;
 	}
 	leat_op_fail(e->ep, op, ret);

@@ -28,7 +28,7 @@ vb_ud_rx_flush(struct vb_ud *u, struct vb_ud_rx_batch *b)
 	struct ibv_recv_wr *wr, *bad = NULL;
 
 	if (unlikely(ibv_post_recv(u->qp, b->wr, &bad) != 0)) {
-		/* The queue has room for all of them: the device has failed. */
+		/* The queue had room for these receives: a refusal means that the device failed. */
 		for (wr = bad; wr != NULL; wr = wr->next)
 			u->rq_tail--;
 		for (wr = bad; wr != NULL; wr = wr->next)
