@@ -312,7 +312,8 @@ limits_work(void)
 }
 
 /*
- * Drive the node until nothing is left to do, then arm it. @return true: it is armed, and frozen
+ * Drive the node until nothing is left to do, then arm it. @return true: it is armed, and frozen,
+ * that is, not driven any more
  */
 static bool
 asleep(struct ct_node *n)

@@ -26,7 +26,8 @@ readable(struct ct_node *n, int ms)
 }
 
 /*
- * Drive the side until nothing is left to do, then arm it. @return true: it is armed, and frozen
+ * Drive the side until nothing is left to do, then arm it. @return true: it is armed, and frozen,
+ * that is, not driven any more
  */
 static bool
 armed(struct ct_side *s)

@@ -314,7 +314,7 @@ reuse(int fd, void *arg)
 	host_close(&host);
 }
 
-/* The data of a READ that succeeded were still registered, to the last byte. */
+/* When a READ succeeds, its source was still registered while the last byte was read. */
 static void
 read_deregistered(void)
 {

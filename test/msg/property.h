@@ -11,8 +11,9 @@
 #define MAX_SIZE (16 * MIB)
 #define OFFSETS 4096
 #define WINDOW 24 /* requests per stream and side at a time */
-#define PIECES 5
-#define PIECES_MAX (256u << 10) /* bytes; in plain mode the default of eager_max */
+#define PIECES 5  /* entries of a request's iovec */
+/* Longest message in several pieces, bytes; in plain mode it is the default of eager_max. */
+#define PIECES_MAX (256u << 10)
 #define PIECES_MAX_PLAIN 2032u
 #define BIG_BUFFERS 12 /* of MAX_SIZE bytes */
 #define SMALL 65536

@@ -472,8 +472,8 @@ measure(void *arg, unsigned int variant, bool *disturbed)
 
 	(void)arg;
 	/*
-	 * The caches have the data of the variant before: the first turns go through all places of
-	 * the conversation and are not measured.
+	 * The caches hold the data of the variant that was measured before. So warm up: 2 * WINDOW
+	 * turns, which use every request and are not measured.
 	 */
 	if (b.table == LAT)
 		(void)lcores_run(&b.l, variant, 2 * WINDOW, false, disturbed);

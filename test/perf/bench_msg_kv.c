@@ -286,7 +286,7 @@ measure(void *arg, unsigned int variant, bool *disturbed)
 	const unsigned int v = t->variants[(variant + t->first) % t->n];
 	uint64_t ns;
 
-	/* The caches hold the data of the variants before it: warm up. */
+	/* Warm up: the caches hold the data of the variant that was measured before. */
 	(void)lcores_run(&b.l, v, 8 * IN_FLIGHT, true, disturbed);
 	ns = lcores_run(&b.l, v, b.n, true, disturbed);
 	return (double)b.n * 1e3 / (double)ns;

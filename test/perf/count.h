@@ -37,7 +37,7 @@ struct count_case {
 	uint32_t ops;	    /* of which instructions are counted; a multiple of burst */
 	uint32_t line_ops;  /* of which lines are counted; 0: one burst */
 	const char *target; /* of the instructions, see count-instructions; NULL: none */
-	/* Budgets of leat's side per op: more is a failure of the test. */
+	/* Budgets of leat's side per op: if it needs more, the test fails. */
 	double instr, lines;
 };
 

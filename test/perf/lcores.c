@@ -143,7 +143,7 @@ lcores_stop(struct lcores *l)
 {
 	unsigned int i;
 
-	/* In parallel: the end of one is an event for the other. */
+	/* Shut both down before closing one: the end of one is an event for the other. */
 	for (i = 0; i < 2; i++)
 		(void)leat_ep_shutdown(l->ep[i], 1000);
 	for (i = 0; i < 2; i++)

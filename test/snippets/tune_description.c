@@ -17,7 +17,7 @@ struct table {
 	struct leat_tune_histogram lookup;
 };
 
-/* On the loop's thread, with values that are in range and keep the rules. */
+/* Called on the loop's thread. All values are in range and keep the rules. */
 static int
 apply(void *arg, void *want, uint64_t changed)
 {

@@ -109,7 +109,7 @@ tune_report(struct leat_tune_object *object, void *report)
 	o->conf.report(o->conf.arg, report);
 }
 
-/* @return as leat_tune_conf.row; the name is "" unless it is 1 */
+/* Read row i, as for an agent. @return what leat_tune_conf.row returns; if not 1, *name is "" */
 static inline int
 tune_row(struct leat_tune_object *object, uint32_t i, char *name, void *report)
 {

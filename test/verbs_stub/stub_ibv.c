@@ -205,7 +205,7 @@ ibv_close_device(struct ibv_context *context)
 	return 0;
 }
 
-/* What destroying an object returns. That is the error: errno says nothing. */
+/* Return the result of a call that destroys an object: 0 or an error number. errno is 0. */
 static int
 destroyed(void)
 {

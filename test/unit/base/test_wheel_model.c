@@ -79,7 +79,7 @@ some_change(void)
 		t->expiry = NEVER;
 		break;
 	case 1:
-		/* Postpone the timer as an idle timeout, or move it a little to and fro. */
+		/* Postpone the timer, as an idle timeout is, or make it expire a bit earlier. */
 		if (!queued)
 			return;
 		expiry = t->expiry;
@@ -136,7 +136,7 @@ check_next(void)
 
 	assert_true(leat_wheel_due(&wheel) <= first);
 	assert_true(leat_wheel_next(&wheel) <= first);
-	/* After a run that reached its limit, when leat_wheel_due() is 0, it need not be exact. */
+	/* It may be early after a run that reached its limit: then leat_wheel_due() is 0. */
 	if (nb_queued <= 8 && due == 0 && leat_wheel_due(&wheel) != 0)
 		assert_int_equal(leat_wheel_next(&wheel), first);
 }

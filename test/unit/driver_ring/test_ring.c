@@ -273,8 +273,9 @@ full_plain(void **state)
 }
 
 /*
- * A slot that was passed over for 65536 messages, or for a few less or more, holds a number that
- * looks like the next one. Quiet laps use the first slots only, then a burst uses those behind.
+ * Leave some slots unused for about 65536 messages, so that the 16-bit numbers left in them equal
+ * those of the messages to come, or nearly. Single messages use the first slots only; then a burst
+ * uses the slots behind, too.
  */
 static void
 stale_places(void **state)
@@ -331,8 +332,8 @@ one_stuck(void **state)
 		ring_test_post(f.p.a, &stuck);
 		assert_ptr_equal(ring_test_wait(f.p.a), &stuck);
 		/*
-		 * The count of consumed messages is that of a prefix: the ring fills behind the
-		 * stuck message, but not before it is full.
+		 * Messages consumed behind the stuck message do not count as consumed. So the ring
+		 * becomes full, but not earlier than its size says.
 		 */
 		for (i = 0; i < 15; i++) {
 			assert_int_equal(flow_send(&f, 1), 1);

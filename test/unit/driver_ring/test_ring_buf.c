@@ -77,8 +77,8 @@ take(void)
 }
 
 /*
- * Any sizes, any backlog. While there are slots there is room for bytes, unless the buffer has
- * reached its maximum size; then it holds at least that much, less a gap.
+ * Messages of random sizes, with a random backlog. While slots are free there is room for bytes,
+ * unless the buffer has its maximum size; then it holds at least that many bytes, less a gap.
  */
 static void
 any_order(uint32_t slots, uint32_t max, uint64_t seed)
@@ -172,7 +172,7 @@ full_of_bytes(void **state)
 		assert_false(put(1));
 		assert_true(put(0)); /* messages without bytes need no room */
 		take();
-		assert_false(put(1)); /* the producer does not know yet */
+		assert_false(put(1)); /* the producer has not seen yet that one was consumed */
 		m.seen = m.consumed;
 		while (m.msgs[m.consumed % SLOTS_MAX].at == NULL)
 			take();

@@ -148,8 +148,9 @@ test_close(void **state)
 }
 
 /*
- * Close with linger: the closing side learns when its peer has closed, too; the peer keeps its id
- * until then. No time passes: after a second of waiting the peer would count as closed.
+ * With linger, the side that closes first learns when its peer has closed as well. Until then the
+ * peer's id of the connection stays valid. The clock stands still: after a second the first side
+ * would take the peer as closed.
  */
 static void
 test_linger(void **state)

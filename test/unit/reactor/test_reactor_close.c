@@ -89,8 +89,8 @@ test_stopped_one_refuses(void **state)
 }
 
 /*
- * A message sent in the last moment, after the messages of the last turn were run: while pollers
- * are asked.
+ * Send a message at the last moment: after the messages of the last turn were run, while the
+ * pollers are asked whether they are busy.
  */
 static struct leat_reactor *asking;
 
@@ -314,7 +314,10 @@ test_sender_against_the_end(void **state)
 	assert_true(accepted > 0 && refused > 0);
 }
 
-/* Tickets wrap, over whole rounds full and empty; the ring is closed and opened at each ticket. */
+/*
+ * The ring's ticket numbers wrap at 2^64, while it is filled and emptied by random amounts. It is
+ * closed and opened again at many tickets.
+ */
 static void
 test_ring_wraps(void **state)
 {

@@ -319,7 +319,7 @@ test_reuse(void **state)
 	far_write(&a);
 	far_write(&b);
 	look(reactor);
-	/* One of the pairs was called; the new descriptor has nothing to read. */
+	/* One callback ran, and replaced the other pair, whose new descriptor has no event. */
 	assert_int_equal(a.calls + b.calls, 1);
 	look(reactor);
 	assert_int_equal(a.calls + b.calls, 2);

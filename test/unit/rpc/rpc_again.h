@@ -3,7 +3,8 @@
 #define RPC_AGAIN_H
 
 /*
- * A session of a that connects again, to b, which ends in several ways. The clock is the test's.
+ * For tests of a session that connects again: a calls b (rpc_pair.h), and b, or the connection,
+ * ends in several ways. The tests set the clock.
  */
 
 #include "rpc_pair.h"
@@ -59,7 +60,7 @@ void b_breaks(void);
 void post_n(struct leat_rpc_session *s, unsigned int from, unsigned int n, uint8_t type);
 /* Check that these requests are back, with that status. */
 void expect(unsigned int from, unsigned int n, int status, uint8_t refused);
-/* Answer all requests that b has deferred, each with 16 such bytes. */
+/* Answer all requests that b has deferred, each with 16 bytes of this value. */
 void answer_all(uint8_t byte);
 
 #endif /* RPC_AGAIN_H */

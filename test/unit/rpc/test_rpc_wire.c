@@ -275,7 +275,7 @@ test_hello(void **state)
 static void
 test_hello_refused(void **state)
 {
-	/* offset, value: one byte that makes it an invalid or different hello */
+	/* offset, value: each is one byte whose change makes a valid hello invalid */
 	static const uint8_t changes[][2] = {
 		{ 0, 'l' }, { 4, 3 },  { 5, 9 },  { 6, 0 },  { 7, 0x80 },
 		{ 24, 2 },  { 26, 1 }, { 29, 0 }, { 31, 1 }, { 38, 1 },

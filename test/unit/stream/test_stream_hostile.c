@@ -221,7 +221,7 @@ test_odd(void **state)
 	(void)state;
 	raw_open(&raw);
 	raw_until(&raw, pair.nb_accepted == 2 && raw_memory(&raw, 0) != NULL);
-	/* the memory message at once, and no unrequested message */
+	/* The server has registered its window at once, and sent nothing else unrequested. */
 	assert_int_equal(raw.nb_got, 1);
 	assert_int_equal(raw.got[0].length, LEAT_STREAM_RX_MIN);
 	/* Feature requests are answered with the same select; leat's features are at its place. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The context switch alone, without DPDK, so that the one of another processor can be
+ * The context switch alone, without DPDK, so that the switch of another processor can be
  * cross-compiled and run under an emulator. Prints what is wrong and returns 1.
  */
 
@@ -98,7 +98,7 @@ rounding(void *arg)
 	CHECK(fegetround() == c->mode);
 	CHECK((one / three < -(minus / three)) == (c->mode == FE_DOWNWARD));
 	suspend(c);
-	/* The context ends with its own rounding; the one it switches to has its own again. */
+	/* This context ends in its own rounding mode; its successor resumes in that one's own. */
 	return c->here;
 }
 
@@ -110,7 +110,7 @@ test_rounding(const struct task_frame *control)
 
 	for (i = 0; i < 3; i++)
 		co[i].mode = modes[i];
-	/* Whatever the rounding here, contexts begin with the one that they are given. */
+	/* A context begins with the rounding mode of `control`, whatever mode its creator has. */
 	CHECK(fesetround(FE_UPWARD) == 0);
 	for (i = 0; i < 3; i++) {
 		task_begin(&co[i].here, co[i].stack + STACK, rounding, &co[i], control);

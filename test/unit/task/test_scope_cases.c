@@ -439,11 +439,11 @@ within(void *arg)
 			 -ETIMEDOUT);
 	assert_int_equal(leat_task_within(1000, leat_task_within(10, leat_task_event_wait(&ev))),
 			 -ETIMEDOUT);
-	/* A limit around a scope cancels its branches. */
+	/* A time limit around a scope cancels the scope's branches. */
 	assert_int_equal(leat_task_within(10, slow_branches(&s, &ret)), -ETIMEDOUT);
 	assert_int_equal(ret, -ECANCELED);
 	assert_int_equal(leat_task_within(10, slow_branch()), -ETIMEDOUT);
-	/* Behind the limits, the task has no deadline. */
+	/* After these time limits the task has no deadline. */
 	assert_int_equal(leat_task_sleep(1), 0);
 	assert_int_equal(leat_task_deadline(), LEAT_TASK_NO_DEADLINE);
 	/* A mask keeps the deadline off, so that there is time to clean up. */

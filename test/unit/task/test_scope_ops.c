@@ -42,7 +42,7 @@ rule_7(void *arg)
 	return 0;
 }
 
-/* ---- rule 8: see test_resource.c too ---- */
+/* ---- rule 8: what a cancel function returns holds; see test_resource.c, too ---- */
 
 static int
 rule_8_cancel(void *arg)

@@ -50,7 +50,7 @@ on_event(void *arg, struct leat_ep *ep, const struct leat_event *ev)
 		fail_msg("%s", ev->text);
 		break;
 	case LEAT_EV_DISCONNECTED:
-		/* A limit ends no connection if the device can recall ops. */
+		/* A call's time limit ends no connection if the device can recall ops. */
 		if (ev->status != 0 && ev->status != -ECONNABORTED)
 			fail_msg("%s", ev->text);
 		break;
@@ -67,7 +67,7 @@ sender(void *arg)
 
 	for (i = 0; i < MESSAGES; i++) {
 		c->tx.mem[0] = i;
-		/* The length depends on the number, too. */
+		/* The message's number decides its length as well as its content. */
 		assert_int_equal(leat_task_send(c->tx.ep, c->tx.peer, c->tx.mem, 8 + i % 100,
 						c->tx.mr, LONG_US),
 				 0);

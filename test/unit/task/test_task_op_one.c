@@ -203,7 +203,7 @@ test_limit_with_wait_for_room(void **state)
 	assert_int_equal(task_test_join(&o.t, first), 0);
 	assert_int_equal(f.ret, 0);
 
-	/* There is no room before the limit: the op is never posted. */
+	/* The time limit passes before there is room: the op is never posted. */
 	first = task_test_spawn(&o.t, "first", send_one, &f);
 	task = task_test_spawn(&o.t, "send", send_one, &o);
 	assert_int_equal(task_test_join(&o.t, task), 0);
@@ -224,7 +224,10 @@ send_within(void *arg)
 	return 0;
 }
 
-/* An op that the device can't recall ends with its connection, at the limit of the call. */
+/*
+ * The time limit of a call passes, and the device can't recall the op: the connection is ended, and
+ * the op ends with it.
+ */
 static void
 test_not_recalled(void **state)
 {
@@ -235,7 +238,7 @@ test_not_recalled(void **state)
 	(void)state;
 	begin(&o, 4);
 	mock.can_cancel = false;
-	/* A limit around the call ends no connection. */
+	/* A time limit around the call, by leat_task_within(), ends no connection. */
 	task = task_test_spawn(&o.t, "within", send_within, &o);
 	for (i = 0; i < 5000; i++) {
 		test_turns(o.t.r, 1);
@@ -253,7 +256,7 @@ test_not_recalled(void **state)
 	assert_int_equal(o.ret, -ETIMEDOUT);
 	assert_int_equal(mock.nb_disconnect, 1);
 	assert_int_equal(mock.disconnect_status, -ETIMEDOUT);
-	/* The limit is noticed within the time between two looks at an endpoint's events. */
+	/* The call ends late by at most the time between two looks at an endpoint's events. */
 	assert_in_range(o.took, 5000 * US, 7500 * US);
 	end(&o);
 }

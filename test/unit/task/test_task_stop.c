@@ -10,7 +10,7 @@ struct late {
 	unsigned int begun;
 	unsigned int born_cancelled;
 	unsigned int ended; /* waits that returned -ECANCELED */
-	unsigned int depth; /* how many further tasks it spawns, one by the other */
+	unsigned int depth; /* number of tasks still to spawn in a chain, each by the last */
 };
 
 static int
@@ -161,7 +161,7 @@ test_spawned_by_poller(void **state)
 		check_spawned_by_poller(every);
 }
 
-/* Messages spawn tasks, as another lcore sends them. */
+/* Spawn a task from a message, such as another lcore sends. */
 static void
 spawning_message(void *arg)
 {

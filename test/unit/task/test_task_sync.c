@@ -319,7 +319,7 @@ test_queue(void **state)
 	test_turns(t.r, 2);
 	assert_int_equal(st.n, ITEMS);
 
-	/* A getter is cancelled while it waits: an item that comes later is not lost to it. */
+	/* Cancel a getter that waits: the item that is put next stays in the queue. */
 	assert_int_equal(task_cancel(g), 0);
 	assert_int_equal(leat_task_queue_tryput(&st.q, &st.items[0]), 0);
 	assert_int_equal(task_test_join(&t, g), -ECANCELED);

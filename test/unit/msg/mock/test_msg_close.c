@@ -18,7 +18,7 @@ static volatile uint64_t clock_now;
 
 enum { PING = 2, PONG = 3 };
 
-/* Let a control message of that kind arrive, with two receives from the first id on. */
+/* Fill in a control message that gives credit for two messages, from first_id on. */
 static void
 control(uint8_t ctrl[16], uint8_t kind, uint32_t first_id)
 {

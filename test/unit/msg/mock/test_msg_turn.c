@@ -375,7 +375,7 @@ heads(void)
 	return n;
 }
 
-/* Let a control message of that kind arrive, the idth one. */
+/* Let control message number id arrive. */
 static void
 control(uint32_t id, uint8_t kind)
 {

@@ -222,7 +222,10 @@ test_mempool(void **state)
 	rte_mempool_free(mp);
 }
 
-/* A listener in plain mode gives plain mode; one that accepts only leat mode refuses plain mode. */
+/*
+ * If the listener is in plain mode, the connection is in plain mode on both sides. A listener that
+ * accepts only leat mode refuses a connector in plain mode.
+ */
 static void
 test_modes(void **state)
 {
