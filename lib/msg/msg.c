@@ -247,7 +247,10 @@ uint16_t
 leat_msg_recv(struct leat_msg_conn *c, struct leat_msg_req **reqs, uint16_t n)
 {
 	n = req_take(c, &c->recvq, reqs, n, true);
-	/* A message that waits gets its request in the next process or poll, never in this call. */
+	/*
+	 * A message that waits gets its receive in the next leat_msg_process() or leat_msg_poll(),
+	 * never in this call.
+	 */
 	if (c->rx_arrived > 0 || c->state >= MSG_ENDING || c->peer_ended)
 		msg_work(c);
 	else if (c->early)

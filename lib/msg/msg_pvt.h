@@ -130,12 +130,12 @@ enum msg_slot_kind { MSG_SLOT_TX, MSG_SLOT_RX, MSG_SLOT_CTRL_TX, MSG_SLOT_CTRL_R
 #define MSG_FAILED 0x80	    /* an op of the slot failed: the connection is ending */
 #define MSG_EARLY 0x100	    /* rx: has a request before its length has come; see early.c */
 #define MSG_DATA_IN 0x200   /* rx: MSG_EARLY, and the payload has come before the length */
-#define MSG_RECALL 0x400    /* rx: MSG_EARLY, its request was cancelled, and data is recalled */
+#define MSG_RECALL 0x400    /* rx: MSG_EARLY, request cancelled: the op data is being recalled */
 #define MSG_DROP 0x800	    /* the message is dropped; see drop.c */
-#define MSG_REPORTED 0x1000 /* rx: MSG_DROP, and the peer need not be told any more */
+#define MSG_REPORTED 0x1000 /* rx, with MSG_DROP: the sender was told, or need not be told */
 #define MSG_ANSWER 0x4000   /* the sender wants an answer when the message is received */
 #define MSG_FRAGMENT 0x8000 /* rx: the message is a fragment */
-#define MSG_EXPIRED 0x2000  /* its request was given up, and data is recalled */
+#define MSG_EXPIRED 0x2000  /* the request was given up, and the op data is being recalled */
 
 struct msg_slot {
 	struct leat_msg_conn *conn;
@@ -148,7 +148,10 @@ struct msg_slot {
 	uint16_t count; /* tx: number of messages, whose requests begin at req */
 	uint16_t flags;
 	uint8_t kind;
-	/* send or receive of a length, of a head (and an eager message), or of a control message */
+	/*
+	 * sends or receives: in plain mode the message's length; in leat mode its head, and behind
+	 * it an eager message; or a control message
+	 */
 	struct leat_op op __attribute__((aligned(LEAT_CACHE_LINE)));
 	struct leat_op data; /* payload, in the request's buffer */
 } __attribute__((aligned(LEAT_CACHE_LINE)));

@@ -484,7 +484,10 @@ rpc_cancel_arrived(struct leat_rpc_session *s, const struct rpc_item *m)
 		rpc_transfers_end(more->ticket, -ECANCELED);
 		break;
 	default:
-		/* The answer is on the way already, and no piece follows a CANCEL. */
+		/*
+		 * The answer is on the way already. On a reliable connection no further piece of
+		 * the request arrives after its CANCEL.
+		 */
 		if (s->dg == NULL)
 			more->rest = false;
 		break;

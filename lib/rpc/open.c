@@ -77,7 +77,7 @@ rpc_open_release(struct leat_rpc *rpc)
 	struct leat_ep *ep = rpc->ep;
 	int ret;
 
-	/* Receives come back when they are polled. */
+	/* The context can be destroyed when its receives have come back: poll until then. */
 	while ((ret = leat_rpc_destroy(rpc)) == -EBUSY && leat_now() < until)
 		(void)leat_rpc_process(rpc, ops, leat_ep_poll(ep, ops, BURST));
 	if (ret < 0)

@@ -576,15 +576,16 @@ void rpc_req_post(struct leat_rpc_req *req);
 void rpc_req_done(struct leat_rpc *rpc, struct leat_rpc_req *req, int status);
 /* End a request that is not answered yet. */
 void rpc_req_abandon(struct leat_rpc_req *req, int status);
-/* @return false: nothing was begun */
+/* Begin requests until a packet is full. @return false: none was begun */
 bool rpc_reqs_begin(struct leat_rpc_session *s);
 bool rpc_cancels_send(struct leat_rpc_session *s);
 int rpc_response_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const uint8_t *data);
 void rpc_reqs_end(struct leat_rpc_session *s, int status);
 /* The connection has ended: give back the requests whose memory the other side could reach. */
 void rpc_reqs_free(struct leat_rpc_session *s);
-/* Compute the time left until a deadline, or of a request, for the wire, us; 0: no limit. */
+/* Return the time left until a deadline as it is sent: us, at least 1; 0: no limit. */
 uint32_t rpc_us_for_wire(struct leat_rpc *rpc, uint64_t when);
+/* Return the same for the deadline of a request. */
 uint32_t rpc_req_us_left(struct leat_rpc *rpc, const struct leat_rpc_req *req);
 uint16_t rpc_reqs_give(struct leat_rpc *rpc, struct leat_rpc_req **reqs, uint16_t n);
 

@@ -77,7 +77,11 @@ stream_rx_post(struct leat_stream_net *net)
 	} while (n > 0 && done == n);
 }
 
-/* Find the stream of an op; of a notice by its token: a device may confuse two connections. */
+/*
+ * Find the stream for which a receive completed. A notice of a write names its stream by a token
+ * where the device may confuse two connections; else the receive's peer says which stream it is.
+ * @return NULL: there is none
+ */
 static struct leat_stream *
 stream_of(const struct leat_stream_net *net, const struct leat_op *op, bool notice)
 {

@@ -22,7 +22,7 @@ tags_repost(struct tags_ep *e)
 		for (i = 0; i < took; i++)
 			TAILQ_REMOVE(&e->repost, TAILQ_FIRST(&e->repost), link);
 		if (unlikely(took < n))
-			/* only while closing: else there is room for all bounce buffers */
+			/* The endpoint is closing: else it has room for all bounce buffers. */
 			return;
 	}
 }
