@@ -48,7 +48,10 @@
 #define DR_TEXT 320
 #define DR_FINDINGS_MAX 512
 
-/* Bytes that leat_init() takes without hugepages; as much in hugepages is enough to begin with. */
+/*
+ * Memory that leat_init() takes if there are no hugepages, bytes. The same amount in free hugepages
+ * is enough for a start.
+ */
 #define DR_MEMORY (UINT64_C(512) << 20)
 
 enum dr_severity { DR_OK, DR_INFO, DR_WARNING, DR_ERROR, DR_SEVERITIES };

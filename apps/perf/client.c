@@ -318,7 +318,7 @@ session(struct client *c, struct perf_options *o, const struct perf_cpu_start *s
 	struct perf_side *s = &c->s;
 	int ret;
 
-	/* A run of one READ has receives for control messages only. */
+	/* Get memory as for a run of one READ, which needs receives for control messages only. */
 	s->run.op = LEAT_OP_READ;
 	s->run.window = 1;
 	ret = perf_mem_prepare(s);
@@ -340,8 +340,8 @@ session(struct client *c, struct perf_options *o, const struct perf_cpu_start *s
 }
 
 /*
- * Print why the client failed and return the exit code. A signal is the cause even if there is an
- * error: it ends both sides, and one may see the other's end first.
+ * Print why the client failed and return the exit code. If there was a signal, print it as the
+ * cause, and no error: a signal ends both sides, and the error may be the other side's end.
  */
 static int
 exit_code(struct client *c, int ret)

@@ -70,7 +70,7 @@
 /* Default packet size of lib/rpc, bytes. */
 #define RB_PACKET_DEFAULT 4096
 #define RB_COUNT_MAX (UINT64_C(1) << 44)
-/* Most bytes of an lcore's requests and responses, and most bytes of its receives. */
+/* Maximum memory of an lcore for requests and responses, and again for receives, bytes. */
 #define RB_MEMORY_MAX (UINT64_C(1) << 30)
 
 /* Exit codes; a signal gives 128 and its number. */

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* A binary heap of proxies. Each proxy knows its index, so that any proxy can be removed. */
+/*
+ * A binary heap of proxies (ops of the lower endpoint, see fault_pvt.h), the lowest key first. Each
+ * proxy knows its index, so that any proxy can be removed.
+ */
 
 #include "fault_pvt.h"
 

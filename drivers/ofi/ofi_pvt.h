@@ -297,9 +297,9 @@ struct ofi_proof {
 /* ---- peers ---- */
 
 /*
- * A provider address in the AV. Connections to the same remote endpoint share it. After the last
- * connection ended it stays as long as orphans refer to it, and with OFI_Q_AV_FILLS until the
- * endpoint is closed.
+ * A provider address in the address vector (AV). Connections to the same remote endpoint share it.
+ * When the last of them has ended, it stays in the AV as long as orphaned slots refer to it; with
+ * OFI_Q_AV_FILLS it stays until the endpoint is closed.
  */
 struct ofi_addr {
 	struct ofi_addr *next;
@@ -377,7 +377,7 @@ struct ofi_ep {
 	bool mr_desc;	     /* the provider wants local descriptors */
 	bool track;	     /* posted RECVs are linked from recv_head on */
 	bool rx_cq_data;
-	/* the sink may have been written to: mark it again once the CQ is empty */
+	/* OFI_Q_SINK_FAULT: the sink's mark may be overwritten; renew it once the CQ is empty */
 	bool sink_dirty;
 	bool sealed; /* remote keys are sealed, see ofi_mr.c */
 	/* post calls special() for this op type and those above: WRITE, or LEAT_OP_TYPES: none */

@@ -11,8 +11,9 @@
  *     shm_wait.c    wait objects: sleep and wake
  *     shm_share.c   share=1: memory for the peers   shm_reach.c   share=1: memory of a peer
  *
- * Processes connect over UNIX sockets (leat_exchange.h, with dir). A process shares memory as
- * nameless memfds, whose descriptors travel with HELLO and ACCEPT:
+ * Processes connect over the UNIX sockets of an exchange (leat_exchange.h), in the directory dir. A
+ * process shares memory as nameless memfds, whose descriptors travel with the exchange's messages
+ * HELLO and ACCEPT:
  *
  *     lane     a direction of the connection; its producer creates it, both sides write it
  *     asleep   one word of the endpoint; peers can only read it
@@ -22,11 +23,12 @@
  * A peer can write anything into lanes and boards. It can't shrink them (they are sealed), nor
  * reach other memory. A peer that wipes the board delays other peers a little, see ring_unmarked().
  *
- * The words of ring_shared.h that are the device's:
+ * This device implements these edges of ring_shared.h:
  *
- *     BELL     a NOTE of the exchange
- *     ASLEEP   the word asleep: 0, or the number of the sleep, for which a peer sends one NOTE
- *     CLOSED   dir.closed, and BYE of the exchange
+ *     BELL     the message NOTE of the exchange
+ *     ASLEEP   the word asleep: 0: awake; else the number of the sleep; a peer sends one NOTE per
+ *              sleep
+ *     CLOSED   dir.closed, and the message BYE of the exchange
  */
 
 #include "leat_exchange.h"

@@ -214,11 +214,11 @@ struct leat_channel {
 
 	/* One for each cause: a handle may be blocked by all of them in turn. */
 	struct chan_stuck stuck[CHAN_CAUSES];
-	/* When to check for dead participants; the clock is read once in tick_every calls. */
-	uint64_t check_at;
-	uint64_t ticked_at;
-	uint32_t tick_in;
-	uint32_t tick_every;
+	/* Checks for dead participants, see chan_tick(). */
+	uint64_t check_at;   /* time of the next check, ns */
+	uint64_t ticked_at;  /* time at which chan_tick() last read the clock, ns */
+	uint32_t tick_in;    /* calls until chan_tick() reads the clock again */
+	uint32_t tick_every; /* calls from one reading of the clock to the next */
 
 	struct chan_map *map;
 };

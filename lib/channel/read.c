@@ -403,9 +403,10 @@ look_behind(struct leat_channel *ch, uint64_t *held)
 }
 
 /*
- * No frame comes at read any more, but frames behind it may come back: those that were set aside
- * while their writers fill them, and those of readers that may die. @return 1: claim_returned() may
- * find one; 0: wait; -ESHUTDOWN: all frames are read; -EPROTO
+ * The position `read` has reached the END, so no new frame follows. But frames behind it may still
+ * have to be read: those that were set aside because their writers were slow, and those of readers
+ * that may die. @return 1: claim_returned() may find such a frame; 0: wait for one; -ESHUTDOWN: all
+ * frames are read; -EPROTO
  */
 static int
 at_end(struct leat_channel *ch)

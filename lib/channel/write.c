@@ -173,8 +173,9 @@ reserve(struct leat_channel *ch, uint32_t granules, uint64_t *pos)
 		if (left < granules) {
 			/*
 			 * Fill up to the buffer's end with an empty frame; the next turn begins a
-			 * lap. The frame stays RESERVED until its marks are stamped: else others
-			 * could reuse them before.
+			 * lap. The frame becomes EMPTY only after its inner marks are stamped.
+			 * Otherwise other participants could free it and reserve its granules again
+			 * before.
 			 */
 			if (take(ch, w, m, left)) {
 				stamp(ch, w, left);

@@ -69,7 +69,7 @@ TAILQ_HEAD(exchange_list, exchange_conn);
 /* Longest name of a UNIX socket in the directory, with its terminator. */
 #define EXCHANGE_NAME_MAX (sizeof("name-") + 64)
 
-/* A source of accepted connections; see source.c. */
+/* A source of accepted connections: a host, or a process of this one; see source.c. */
 struct exchange_source {
 	LIST_ENTRY(exchange_source) link; /* entry in source_bucket or free_sources */
 	uint8_t key[EXCHANGE_SOURCE_KEY];
@@ -276,10 +276,10 @@ void exchange_listener_resume(struct leat_exchange *x);
 /* ---- source.c -------------------------------------------------------------------------------- */
 
 void exchange_source_init(struct leat_exchange *x);
-/* Take a reference to the source of an accepted connection, until its slot is freed. */
+/* Find or add the source with this key, and count an accepted connection as one of it. */
 void exchange_source_hold(struct exchange_conn *c, const uint8_t key[EXCHANGE_SOURCE_KEY]);
 void exchange_source_drop(struct exchange_conn *c);
-/* Pick the connection without HELLO that is dropped for a new one. */
+/* Choose the connection, still without HELLO, that is dropped to make room for a new one. */
 struct exchange_conn *exchange_source_pending_victim(struct leat_exchange *x);
 /*
  * End a connection that was accepted and not proven for a while, of source `of` (NULL: any). Its id

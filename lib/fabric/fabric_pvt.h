@@ -179,12 +179,14 @@ void leat_ep_sample_get(const struct leat_ep *ep, unsigned int type,
 			struct leat_tune_histogram *to);
 
 /*
- * tune.c: make the endpoint visible to tune, before the device's part is opened, and store the
- * sizes that a settings file gives in ctrl->conf. @return 0, or negative with leat_err()
+ * tune.c: add the endpoint as an object of lib/tune, before the driver opens its part of the
+ * endpoint, and copy the sizes of a settings file to ctrl->conf. @return 0, or negative with
+ * leat_err()
  */
 int leat_ep_tune_add(struct leat_ep *ep, const struct leat_dev_info *info);
 /*
- * Apply the settings that need the device's part open. @return 0, or negative with leat_err()
+ * Apply the settings that need the driver's part of the endpoint, after it was opened. @return 0,
+ * or negative with leat_err()
  */
 int leat_ep_tune_start(struct leat_ep *ep);
 

@@ -249,7 +249,10 @@ leat_fd_del(struct leat_fd *f)
 	if (r == NULL)
 		return;
 	fds = r->fds;
-	/* A descriptor that was closed but has a duplicate stays in the set and keeps waking it. */
+	/*
+	 * If a descriptor was closed before, but a duplicate of it is open, it stays in the epoll
+	 * set and keeps waking the reactor.
+	 */
 	if (epoll_ctl(fds->epfd, EPOLL_CTL_DEL, f->fd, NULL) < 0)
 		LEAT_LOG(WARNING, reactor, "%s: descriptor %d was closed before it was deleted: %s",
 			 r->name, f->fd, strerror(errno));

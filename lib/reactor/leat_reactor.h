@@ -248,8 +248,8 @@ LEAT_API void leat_reactor_stats_get(const struct leat_reactor *r,
 				     struct leat_reactor_stats *stats);
 
 /**
- * Declare that long turns are no fault: telemetry then counts a long turn as busy time, and does
- * not report the loop as stalled. Off at first; tasks with leat_tasks_conf.hog_us
+ * Declare long turns normal, or not. Where they are, telemetry counts a long turn as busy time, and
+ * does not report the loop as stalled. Off at first; tasks with leat_tasks_conf.hog_us
  * LEAT_TASK_HOG_NEVER switch it on. Any thread.
  */
 LEAT_API void leat_reactor_long_turns_set(struct leat_reactor *r, bool on);

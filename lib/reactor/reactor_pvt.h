@@ -168,8 +168,8 @@ struct leat_reactor {
 		uint64_t since; /* when it first saw that, cycles; 0: not in a turn then */
 		uint64_t busy;	/* cycles reported so far */
 	} stall;
-	bool long_turns;       /* long turns are no fault; any thread */
-	uint32_t idle_changed; /* leat_reactor_idle_set() was called; any thread */
+	bool long_turns;       /* long turns are not reported as stalls; set by any thread */
+	uint32_t idle_changed; /* leat_reactor_idle_set() was called; set by any thread */
 
 	uint32_t dirty; /* pollers were removed, paused or failed */
 	bool again;	/* one more turn before the reactor idles */

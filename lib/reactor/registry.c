@@ -126,7 +126,10 @@ reactor_registry_enter(struct leat_reactor *r)
 		loops += reactors[i] != NULL && reactors[i]->cpus_known;
 	reactor_unlock();
 
-	/* The machine has more CPUs than cpu_set_t holds: no shortage. */
+	/*
+	 * sched_getaffinity() failed, because the machine has more CPUs than a cpu_set_t holds:
+	 * assume that there are enough for all loops.
+	 */
 	if (!r->cpus_known)
 		RLX_STORE(r->crowded, 0);
 	report_run(r, loops);

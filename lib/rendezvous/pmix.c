@@ -57,7 +57,10 @@ struct rendezvous_pmix {
 	struct pmix_op **asked; /* PMIx_Get_nb() under way, by rank; NULL: none */
 };
 
-/* Rendezvous opened by this process: the nth ones of all processes belong together. */
+/*
+ * Number of rendezvous that this process has opened. The nth rendezvous of one process is one with
+ * the nth of every other.
+ */
 static uint32_t opened;
 
 static void

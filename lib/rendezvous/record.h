@@ -41,7 +41,7 @@
 
 #define RECORD_HDR_LEN 128
 #define RECORD_HOST_MAX 64
-/* Longest text of a session, without terminator. */
+/* Longest text for messages in a SESSION record, bytes, without terminator. */
 #define RECORD_TEXT_MAX 180
 
 #define RECORD_STATE_MAX                                                                           \

@@ -32,9 +32,10 @@
 
 #include "leat_common.h"
 
-/* Bytes of a buffer, at most. With few slots the buffer is smaller; then slots run out first. */
+/* Largest buffer, bytes. With few slots a smaller one is enough: the slots run out first. */
 #define RING_BUF_MAX (512u << 10)
-#define RING_BUF_LAP (32u << 10) /* bytes */
+/* Number of bytes sent after which the producer reads dir.consumed itself. */
+#define RING_BUF_LAP (32u << 10)
 
 struct ring_buf_msg {
 	uint64_t nr; /* number of the message */
