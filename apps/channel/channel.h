@@ -83,7 +83,7 @@ struct ct_options {
 void ct_msg(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Print the library's last error message, and what to do about it. @return CT_EXIT_FAILED */
 int ct_failed(const struct ct_options *o, int err);
-/* Open the channel. @return NULL after a message */
+/* Open the channel. @return NULL after printing a message */
 struct leat_channel *ct_open(const struct ct_options *o);
 /* Print that stdout can't be written, but not after a signal (SIGPIPE). @return CT_EXIT_FAILED */
 int ct_stdout_failed(void);
@@ -93,7 +93,7 @@ int ct_stdout_failed(void);
 const char *ct_command_name(enum ct_command command);
 const char *ct_notify_name(enum leat_channel_notify notify);
 const char *ct_on_death_name(enum leat_channel_on_death on_death);
-/* Parse the command line. @return 0, or -EINVAL after a message */
+/* Parse the command line. @return 0, or -EINVAL after printing a message */
 int ct_options_parse(struct ct_options *o, int argc, char **argv);
 /* Print the help of a command; CT_NONE: of the program. */
 void ct_help(FILE *f, enum ct_command command);

@@ -16,7 +16,7 @@ extern const char *const front_options[];
 /*
  * Check that no option that belongs behind "--" stands in front of it. known() tells whether an
  * argument is an option of the program, msg() prints.
- * @return 0 with *end set to the index of "--", or argc; or -EINVAL after a message
+ * @return 0 with *end set to the index of "--", or argc; or -EINVAL after printing a message
  */
 int front_check(const char *name, int argc, char **argv, bool (*known)(const char *arg),
 		void (*msg)(const char *fmt, ...), int *end);

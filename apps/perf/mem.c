@@ -13,7 +13,7 @@
 
 #include "side.h"
 
-/* Most bytes of all buffers of one kind, unless a single buffer is larger. */
+/* Maximum number of bytes of all buffers of one kind, unless a single buffer is larger. */
 #define BUDGET (UINT64_C(256) << 20)
 /* Ops of a ping-pong: the next message may start before the last send came back. */
 #define LAT_TX 4

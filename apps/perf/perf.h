@@ -158,7 +158,10 @@ void __attribute__((format(printf, 1, 2))) perf_msg(const char *fmt, ...);
 
 /* ---- options.c, num.c, help.c ---- */
 
-/* Parse the options behind "--"; argv[0]: the program. @return 0, or -EINVAL after a message */
+/*
+ * Parse the options behind "--"; argv[0]: the program. @return 0, or -EINVAL after printing a
+ * message
+ */
 int perf_options_parse(struct perf_options *o, int argc, char **argv);
 void perf_options_free(struct perf_options *o);
 /* Is arg, which begins with "--", an option of leat-perf and not of EAL? */
@@ -166,7 +169,7 @@ bool perf_option_known(const char *arg);
 
 /*
  * Append the sizes of a list such as "8,4K,1-1M", in which a range doubles from size to size. The
- * caller frees *sizes. @return 0, or a negative errno after a message
+ * caller frees *sizes. @return 0, or a negative errno after printing a message
  */
 int perf_parse_sizes(const char *s, uint64_t **sizes, uint32_t *n);
 
@@ -236,10 +239,10 @@ void perf_report_head(struct perf_report *r);
 int perf_report_row(struct perf_report *r, const struct perf_row *row);
 int perf_report_close(struct perf_report *r, const struct perf_end *end);
 
-/* @return NULL after a message */
+/* @return NULL after printing a message */
 struct perf_plot *perf_plot_open(const struct perf_options *o);
 int perf_plot_row(struct perf_plot *p, const struct perf_row *row);
-/* Write the picture and free p. @return 0, or a negative errno after a message */
+/* Write the picture and free p. @return 0, or a negative errno after printing a message */
 int perf_plot_close(struct perf_plot *p, const struct perf_card *here);
 
 int perf_json_open(struct perf_report *r);

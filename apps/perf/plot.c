@@ -11,7 +11,7 @@
 #include "perf.h"
 #include "plot.h"
 
-/* Most rows and buckets of a run: a file of an earlier run may have any number. */
+/* Maximum number of rows and buckets of a run: a file of an earlier run may have any number. */
 #define ROWS_MAX 65536
 #define BUCKETS_MAX LEAT_HISTOGRAM_BUCKETS
 

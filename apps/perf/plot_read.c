@@ -16,7 +16,10 @@
 #include "perf.h"
 #include "plot.h"
 
-/* Most bytes of a file. That of a run over all sizes, with histograms, has less than 1 MB. */
+/*
+ * Maximum number of bytes of a file. That of a run over all sizes, with histograms, has less than 1
+ * MB.
+ */
 #define FILE_MAX (64u << 20)
 
 static int
@@ -157,7 +160,7 @@ read_histogram(struct plot_run *run, const char *path, char *text, const char *t
 
 /* ---- */
 
-/* The whole file, with a 0 behind it. @return NULL after a message */
+/* The whole file, with a 0 behind it. @return NULL after printing a message */
 static char *
 read_file(const char *path)
 {

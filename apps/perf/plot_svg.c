@@ -12,7 +12,7 @@ static const char *const colors[] = { "#0072b2", "#d55e00", "#009e73", "#cc79a7"
 				      "#e69f00", "#56b4e9", "#000000" };
 #define COLORS (sizeof(colors) / sizeof(colors[0]))
 #define GRID "#d8dde3"
-/* Most lines of a grid. */
+/* Maximum number of lines of a grid. */
 #define TICKS 10
 
 double

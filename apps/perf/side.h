@@ -51,7 +51,7 @@ struct perf_side {
 	uint64_t seq;		   /* messages of the run sent; client: only of earlier phases */
 	uint64_t next_tick;	   /* cycles */
 	uint32_t nb_tx;
-	uint32_t limit;		/* most ops in flight, at most nb_tx; see tune.c */
+	uint32_t limit;		/* maximum number of ops in flight, at most nb_tx; see tune.c */
 	uint32_t burst;		/* ops per post, at most limit */
 	uint32_t spins;		/* number of empty polls */
 	enum perf_idle idle;	/* never AUTO */

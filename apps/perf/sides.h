@@ -16,7 +16,10 @@ struct perf_sides {
 	int client_code, server_code; /* exit codes; PERF_EXIT_OK if this process lacks the side */
 };
 
-/* Choose the device; call on the main thread. @return 0, or a negative errno after a message */
+/*
+ * Choose the device; call on the main thread. @return 0, or a negative errno after printing a
+ * message
+ */
 int perf_sides_begin(struct perf_sides *r);
 /* Run the side of the calling lcore to its end, if the lcore has one. */
 void perf_sides_lcore(struct perf_sides *r);

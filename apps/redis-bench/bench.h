@@ -107,7 +107,7 @@ void redb_progress_end(struct redb_bench *b);
 
 /* Print the parameters of the run, before its first step. */
 void redb_report_head(const struct redb_bench *b);
-/* Print the tables, or the JSON. @return 0, or negative after a message */
+/* Print the tables, or the JSON. @return 0, or negative after printing a message */
 int redb_report(struct redb_bench *b);
 int redb_json(const struct redb_bench *b);
 

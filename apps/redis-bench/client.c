@@ -14,7 +14,7 @@
 
 #include "bench.h"
 
-/* Most reads of a connection before other connections get their turn. */
+/* Maximum number of reads of a connection before other connections get their turn. */
 #define READS_MAX 4
 /* A client whose reader holds more bytes of an incomplete reply is lost. */
 #define REPLY_MAX (UINT64_C(1) << 30)

@@ -19,7 +19,7 @@
 
 #include "bench.h"
 
-/* Most requests handed out in one turn. */
+/* Maximum number of requests handed out in one turn. */
 #define BURST 64
 
 static inline uint64_t

@@ -109,14 +109,14 @@ void __attribute__((format(printf, 1, 2))) redb_msg(const char *fmt, ...);
 
 /* ---- options.c, secret.c, help.c ---- */
 
-/* Parse argv, options behind the program's name. @return 0; -EINVAL after a message */
+/* Parse argv, options follow the program's name. @return 0; -EINVAL after printing a message */
 int redb_options_parse(struct redb_options *o, int argc, char **argv);
 /* Is arg, which begins with "--", an option of this program? Else it is one of EAL's. */
 bool redb_option_known(const char *arg);
 
 /*
  * Read a password of at least one byte: the first line of a file, or of stdin if path is "-".
- * @return 0; a negative errno after a message
+ * @return 0; a negative errno after printing a message
  */
 int redb_secret_read(const char *path, char *secret, size_t len);
 

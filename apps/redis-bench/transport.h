@@ -107,7 +107,7 @@ extern const struct redb_transport redb_socket, redb_stream;
 
 /*
  * Parse an address and look up its host. Blocks.
- * @return 0, or -EINVAL, -EHOSTUNREACH after a message that names the option
+ * @return 0, or -EINVAL, -EHOSTUNREACH after printing a message that names the option
  */
 int redb_addr_parse(struct redb_addr *a, const char *opt, const char *text);
 

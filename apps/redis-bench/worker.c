@@ -12,11 +12,17 @@
 
 #include "bench.h"
 
-/* Most clients of an lcore that connect at the same time: a listener's backlog is short. */
+/*
+ * Maximum number of clients of an lcore that connect at the same time: a listener's backlog is
+ * short.
+ */
 #define CONNECTING_MAX 64u
 /* Interval at which the time-outs of clients are checked. */
 #define LOOK_US 10000u
-/* Most lost clients of an lcore that are reported one by one; further ones are only counted. */
+/*
+ * Maximum number of lost clients of an lcore that are reported one by one; further ones are only
+ * counted.
+ */
 #define REPORT_MAX 3u
 
 /* ---- open and close ---- */

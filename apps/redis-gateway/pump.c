@@ -11,7 +11,7 @@
 
 #include "gw_pvt.h"
 
-/* Most bytes that a call moves in one direction. */
+/* Maximum number of bytes that a call moves in one direction. */
 #define BUDGET (128u << 10)
 
 static void

@@ -13,7 +13,7 @@
 #include "gw_pvt.h"
 
 #define BACKLOG 511
-/* Most connections accepted in one turn. */
+/* Maximum number of connections accepted in one turn. */
 #define ACCEPTS 32
 /* Pause in accepting connections when descriptors or memory are used up. */
 #define ACCEPT_PAUSE_US 100000
@@ -34,7 +34,7 @@ gw_reverse_connect(struct gw_client *c)
 	const uint64_t now = leat_now();
 	uint64_t left = c->give_up_at - RTE_MIN(now, c->give_up_at);
 
-	/* Until the time-out the device tries again by itself if no peer listens at the address. */
+	/* If no peer listens at the address, the device keeps trying until the time-out. */
 	c->stream = leat_stream_connect(c->gw->net, c->gw->conf.to,
 					RTE_MAX(leat_cycles_to_ns(left) / 1000, UINT64_C(1000)));
 	if (c->stream != NULL) {

@@ -83,7 +83,10 @@ int rb_lead_close(struct rb_bench *b);
 int rb_lead_gather(struct rb_bench *b);
 /* Create the result of a run that was interrupted, after the reactors have ended. */
 void rb_lead_gather_late(struct rb_bench *b);
-/* Free nodes, link and world, after the reactors have ended. @return 0; -EBUSY after a message */
+/*
+ * Free nodes, link and world, after the reactors have ended. @return 0; -EBUSY after printing a
+ * message
+ */
 int rb_lead_free(struct rb_bench *b);
 
 /* ---- card.c ---- */
@@ -106,7 +109,10 @@ int rb_shut(struct leat_ep *ep, struct leat_rpc *rpc);
 
 /* ---- host.c ---- */
 
-/* Choose the host at which others reach this process. @return 0, or negative after a message */
+/*
+ * Choose the host at which others reach this process. @return 0, or negative after printing a
+ * message
+ */
 int rb_host_choose(const struct rb_bench *b, char *host, size_t len);
 /* Copy the host of "host:port". */
 void rb_host_of(const char *addr, char *host, size_t len);
@@ -137,7 +143,10 @@ void rb_progress_end(struct rb_bench *b);
 
 /* Print the parameters of the run, before it begins. */
 void rb_report_head(const struct rb_bench *b);
-/* Print tables or JSON, and write the histogram file. @return 0, or negative after a message */
+/*
+ * Print tables or JSON, and write the histogram file. @return 0, or negative after printing a
+ * message
+ */
 int rb_report(struct rb_bench *b);
 /* sum: NULL if there was no run */
 int rb_json(const struct rb_bench *b, const struct rb_tally *sum);

@@ -76,7 +76,7 @@ void rb_link_forget(struct rb_link_peer *p);
 void rb_link_clear(struct rb_link_peer *p);
 /*
  * End all sessions and destroy the endpoint; in a task, or after the reactors have ended.
- * @return 0; -EBUSY after a message: the endpoint is in use and not destroyed
+ * @return 0; -EBUSY after printing a message: the endpoint is in use and not destroyed
  */
 int rb_link_close(struct rb_link *l);
 /* Find the link to a rank. @return NULL: none */

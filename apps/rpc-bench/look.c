@@ -12,7 +12,7 @@
 
 #include "lead.h"
 
-/* Most sessions reported that have ended while their process has not. */
+/* Maximum number of sessions reported that have ended while their process has not. */
 #define REPORT_MAX 8u
 /* Longest time from the end of a session until the end of its process is known. */
 #define LOSS_US (3 * RB_US / 2)

@@ -155,7 +155,7 @@ int rb_node_open(void *node);
 int rb_node_connect(void *node);
 /*
  * Close the sessions and free the node; a task, which sleeps meanwhile.
- * @return 0; -EBUSY after a message: the endpoint is in use, the node is not freed
+ * @return 0; -EBUSY after printing a message: the endpoint is in use, the node is not freed
  */
 int rb_node_close(struct rb_node *n);
 /* Free the node; also on another thread, after the reactor has ended. @return as rb_node_close() */

@@ -143,12 +143,14 @@ void __attribute__((format(printf, 1, 2))) rb_msg(const char *fmt, ...);
 
 /* ---- options.c, sizes.c, help.c ---- */
 
-/* Parse argv, options behind the program's name. @return 0; -EINVAL after a message */
+/* Parse argv, options follow the program's name. @return 0; -EINVAL after printing a message */
 int rb_options_parse(struct rb_options *o, int argc, char **argv);
 /* Is arg, which begins with "--", an option of this program? Else it is one of EAL's. */
 bool rb_option_known(const char *arg);
 
-/* Parse "32", "8,4K", "8-4K,1M". @return 0; -EINVAL after a message that names the option */
+/*
+ * Parse "32", "8,4K", "8-4K,1M". @return 0; -EINVAL after printing a message that names the option
+ */
 int rb_sizes_parse(const char *opt, const char *val, size_t len, struct rb_sizes *s);
 void rb_sizes_print(const struct rb_sizes *s, char *text, size_t len);
 
