@@ -149,7 +149,7 @@ typedef int (*leat_histogram_cb_t)(uint64_t low, uint64_t high, uint64_t count, 
 LEAT_API int leat_histogram_foreach(const struct leat_histogram *h, leat_histogram_cb_t cb,
 				    void *arg);
 
-/** Most bytes that leat_histogram_pack() writes. */
+/** Maximum number of bytes that leat_histogram_pack() writes. */
 #define LEAT_HISTOGRAM_PACK_MAX (60 + 10 * LEAT_HISTOGRAM_BUCKETS)
 
 /**

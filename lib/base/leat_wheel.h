@@ -56,9 +56,9 @@ extern "C" {
 #define LEAT_WHEEL_LEVELS 13
 
 /**
- * Most steps of a run, besides firing timers. A step moves a timer to a lower level, handles a
- * slot, or looks at a timer of the present tick that has not expired. Each step is short unless it
- * misses the cache.
+ * Maximum number of steps of a run, besides firing timers. A step moves a timer to a lower level,
+ * handles a slot, or looks at a timer of the present tick that has not expired. Each step is short
+ * unless it misses the cache.
  */
 #define LEAT_WHEEL_STEPS 256
 

@@ -53,7 +53,7 @@ extern "C" {
 #define LEAT_CHANNEL_SIZE_MAX (UINT64_C(1) << 30)
 /** Bytes of a frame's header. Header and payload together are rounded up to 64 bytes. */
 #define LEAT_CHANNEL_HEADER 16
-/** Most deliveries of a frame whose readers die or give it back. */
+/** Maximum number of deliveries of a frame whose readers die or give it back. */
 #define LEAT_CHANNEL_DELIVERIES 4
 /** Value of a timeout: wait for ever. */
 #define LEAT_CHANNEL_FOREVER UINT64_MAX

@@ -16,7 +16,7 @@
 #include "leat_time.h"
 
 #define TIMEOUT_US 5000000
-/* Most socket events and most timers that one poll handles. */
+/* Maximum number of socket events, and of timers, that one poll handles. */
 #define POLL_EVENTS 64
 #define POLL_TIMERS 256
 

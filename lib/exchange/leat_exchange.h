@@ -78,9 +78,9 @@ extern "C" {
 #define LEAT_EXCHANGE_TEXT_MAX 160
 /** Longest address string, bytes with the terminator: "[v6%scope]:port". */
 #define LEAT_EXCHANGE_ADDR_MAX 80
-/** Most descriptors that one side can send. */
+/** Maximum number of descriptors that one side can send. */
 #define LEAT_EXCHANGE_FDS_MAX 64
-/** Most descriptors that one side accepts if leat_exchange_conf.max_fds is 0. */
+/** Maximum number of descriptors that one side accepts if leat_exchange_conf.max_fds is 0. */
 #define LEAT_EXCHANGE_FDS_TAKEN 4
 
 struct leat_exchange;
@@ -92,13 +92,13 @@ struct leat_exchange_conf {
 	uint16_t max_conns;   /**< connections and requests at a time, 1..32768; 0: 64 */
 	uint16_t max_pending; /**< accepted connections without HELLO, 1..8192; 0: 64 */
 	/**
-	 * Most connections of one source between HELLO and READY, 1..32768; 0: a quarter of
-	 * max_conns, at least 8. A source is an IPv4 address or a /64 of IPv6; over UNIX sockets it
-	 * is a process (processes whose pid is unknown here are one source per user). Further
-	 * connectors are told BUSY; the library at their side tries again.
+	 * Maximum number of connections of one source between HELLO and READY, 1..32768; 0: a
+	 * quarter of max_conns, at least 8. A source is an IPv4 address or a /64 of IPv6; over UNIX
+	 * sockets it is a process (processes whose pid is unknown here are one source per user).
+	 * Further connectors are told BUSY; the library at their side tries again.
 	 */
 	uint16_t source_half;
-	uint16_t source_max; /**< most connections of one source, 1..32768; 0: max_conns */
+	uint16_t source_max; /**< maximum connections of one source, 1..32768; 0: max_conns */
 	uint64_t handshake_timeout_us; /**< time for HELLO, and from ACCEPT to READY; 0: 5 s */
 	uint64_t dead_after_us;	       /**< time to notice a vanished host, 2 s to 1 h; 0: 5 s */
 	/**
@@ -124,8 +124,9 @@ struct leat_exchange_conf {
 	 */
 	bool any_user;
 	/**
-	 * With dir: most descriptors accepted from the other side, 1..LEAT_EXCHANGE_FDS_MAX; 0:
-	 * LEAT_EXCHANGE_FDS_TAKEN. If it sends more its connection is ended.
+	 * With dir: maximum number of descriptors accepted from the other side,
+	 * 1..LEAT_EXCHANGE_FDS_MAX; 0: LEAT_EXCHANGE_FDS_TAKEN. If it sends more its connection is
+	 * ended.
 	 */
 	uint8_t max_fds;
 };

@@ -12,7 +12,7 @@
 #include "leat_log.h"
 #include "leat_time.h"
 
-/* Most connections accepted in one poll. */
+/* Maximum number of connections accepted in one poll. */
 #define POLL_ACCEPTS 64
 /* Pause of accepting when no descriptor is free. Connections wait in the listener's queue. */
 #define NO_FD_PAUSE_US 100000

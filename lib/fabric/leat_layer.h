@@ -33,7 +33,7 @@
 
 #include "leat_driver.h"
 
-/* Most layers of a process. */
+/* Maximum number of layers of a process. */
 #define LEAT_LAYERS_MAX 4
 
 /* Longest name of an endpoint, with its NUL. */

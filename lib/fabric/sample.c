@@ -18,7 +18,10 @@
 
 #include "fabric_pvt.h"
 
-/* Most ops that are timed at once. A larger number would make each poll check more ops. */
+/*
+ * Maximum number of ops that are timed at once. A larger number would make each poll check more
+ * ops.
+ */
 #define NOTED_MAX 64
 
 struct ep_sample {

@@ -16,7 +16,10 @@
 
 #include "msg_pvt.h"
 
-/* Most ids by which tx_answered may lie behind the next message: far less than where ids wrap. */
+/*
+ * Maximum number of ids by which tx_answered may lie behind the next message: far less than where
+ * ids wrap.
+ */
 #define LATE (UINT32_C(1) << 30)
 
 void

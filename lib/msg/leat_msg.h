@@ -62,7 +62,7 @@ struct leat_msg_conn;
 struct rte_mbuf;
 struct rte_mempool;
 
-/** Most sends in flight per connection and direction (leat_msg_conf.credits). */
+/** Maximum number of sends in flight per connection and direction (leat_msg_conf.credits). */
 #define LEAT_MSG_CREDITS_MAX 256
 /** Default of leat_msg_conf.credits; fewer if the receive depth has no room for that many. */
 #define LEAT_MSG_CREDITS_DEFAULT 64

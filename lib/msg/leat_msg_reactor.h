@@ -52,7 +52,7 @@
 extern "C" {
 #endif
 
-/** Most requests per call of leat_msg_done_fn. */
+/** Maximum number of requests per call of leat_msg_done_fn. */
 #define LEAT_MSG_BURST 32
 
 /**

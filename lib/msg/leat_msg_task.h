@@ -80,7 +80,7 @@ extern "C" {
 /** Connections of a net if leat_msg_net_conf.max_conns is 0. */
 #define LEAT_MSG_NET_CONNS 16
 
-/** Most regions that leat_msg_net_register() registers in a net. */
+/** Maximum number of regions that leat_msg_net_register() registers in a net. */
 #define LEAT_MSG_NET_REGIONS 16
 
 struct leat_msg_net;

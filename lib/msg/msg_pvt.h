@@ -230,7 +230,7 @@ struct leat_msg_conn {
 	uint16_t want;	    /* small messages that wait leave as soon as there are this many */
 	uint32_t eager_max; /* value in use: the smaller one of both sides */
 	uint32_t eager_own; /* value that this side announced */
-	uint32_t rx_window; /* most messages that may be under way or waiting here */
+	uint32_t rx_window; /* maximum number of messages that may be under way or waiting here */
 	struct msg_slot *tx, *rx;
 	uint64_t tx_max;	   /* longest message that the peer and the device take, bytes */
 	uint64_t tx_base, rx_base; /* leat mode: number of the connection in tags */

@@ -23,9 +23,9 @@
 
 #include "msg_below.h"
 
-/* Most bursts of requests given out in a turn: other pollers wait meanwhile. */
+/* Maximum number of bursts of requests given out in a turn: other pollers wait meanwhile. */
 #define BURSTS 4
-/* Most events taken at once. */
+/* Maximum number of events taken at once. */
 #define EVENTS 8
 /* Time for tasks to end before connections are closed, if the stop has no deadline, us. */
 #define TASKS_US 1000000

@@ -21,7 +21,7 @@
 #include "leat_compat.h"
 #include "msg_below.h"
 
-/* Most connections in one answer: an answer of telemetry has at most 16 KiB. */
+/* Maximum number of connections in one answer: an answer of telemetry has at most 16 KiB. */
 #define CONNS_MAX 24
 
 struct conn_copy {

@@ -28,7 +28,10 @@
 #define TICK_US 32
 /* Time after which the end of a request is tried again, if it was not possible just now, us. */
 #define AGAIN_US 1000
-/* Most timers that fire in one call of leat_msg_events(); the others wait for the next call. */
+/*
+ * Maximum number of timers that fire in one call of leat_msg_events(); the others wait for the next
+ * call.
+ */
 #define EXPIRED_PER_RUN 256
 /* Looks per idle time. */
 #define LOOKS 4u

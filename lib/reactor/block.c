@@ -32,7 +32,7 @@
 
 #include "reactor_pvt.h"
 
-/* Most events taken per wake-up; the others wait for the next one. */
+/* Maximum number of events taken per wake-up; the others wait for the next one. */
 #define EVENTS 32
 
 static int

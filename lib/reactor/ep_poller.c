@@ -9,7 +9,7 @@
 
 #include "reactor_pvt.h"
 
-/* Most events taken by one leat_ep_events(), and most such calls in a row. */
+/* Maximum number of events taken by one leat_ep_events(), and of such calls in a row. */
 #define EVENTS 4
 #define EVENT_ROUNDS 16
 

@@ -30,7 +30,7 @@
 #include "leat_fd.h"
 #include "reactor_pvt.h"
 
-/* Most events taken per check; the others wait for the next turn's check. */
+/* Maximum number of events taken per check; the others wait for the next turn's check. */
 #define EVENTS 64
 /* Check in each turn for this long after the last event, then once every LOOK_US. */
 #define ACTIVE_US 50

@@ -40,7 +40,7 @@ struct leat_poller;
 /** Longest name of a poller or reactor, with its terminator. Longer ones are cut. */
 #define LEAT_REACTOR_NAME_MAX 32
 
-/** Most ops that an endpoint's poller takes at once. */
+/** Maximum number of ops that an endpoint's poller takes at once. */
 #define LEAT_EP_BURST 32
 
 /** States of a poller. */

@@ -44,7 +44,7 @@ extern "C" {
 
 struct leat_reactor;
 
-/** Most reactors of a process. */
+/** Maximum number of reactors of a process. */
 #define LEAT_REACTOR_MAX 128
 
 /** leat_reactor_stop(): no deadline. */
@@ -56,7 +56,7 @@ struct leat_reactor;
  */
 struct leat_reactor_conf {
 	const char *name;     /**< copied; NULL: "reactorN" */
-	uint16_t max_pollers; /**< most pollers at a time; 0: 64 */
+	uint16_t max_pollers; /**< maximum number of pollers at a time; 0: 64 */
 	uint32_t messages;    /**< room for messages, rounded up to 2^n; 0: 1024, at most 2^20 */
 	/** turns from one housekeeping to the next, rounded up to 2^n; 0: 64, at most 65536 */
 	uint32_t housekeeping_turns;

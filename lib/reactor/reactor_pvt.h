@@ -57,8 +57,8 @@ struct ep_poller {
 	bool expected;	     /* its leat_ep_shutdown() succeeded: LEAT_EV_SHUTDOWN will come */
 	bool watched;	     /* fd is in the reactor's epoll set */
 	int fd;
-	uint16_t burst;	 /* most ops of one leat_ep_poll() */
-	uint16_t budget; /* most bursts in a turn */
+	uint16_t burst;	 /* maximum number of ops of one leat_ep_poll() */
+	uint16_t budget; /* maximum number of bursts in a turn */
 };
 
 struct leat_poller {

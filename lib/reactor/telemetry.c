@@ -27,7 +27,7 @@
 #include "leat_compat.h"
 #include "reactor_pvt.h"
 
-/* Most pollers in one answer: telemetry limits an answer to 16 KiB. */
+/* Maximum number of pollers in one answer: telemetry limits an answer to 16 KiB. */
 #define POLLERS_MAX 40
 
 struct poller_copy {

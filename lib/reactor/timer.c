@@ -4,7 +4,7 @@
 
 #include "reactor_pvt.h"
 
-/* Most timers fired in one turn; the others wait for the next. */
+/* Maximum number of timers fired in one turn; the others wait for the next. */
 #define TIMERS_PER_TURN 64
 
 struct round {

@@ -65,13 +65,13 @@
 extern "C" {
 #endif
 
-/** Most processes. */
+/** Maximum number of processes. */
 #define LEAT_RENDEZVOUS_RANKS_MAX 16384
 /** Longest key, bytes, with its terminator. */
 #define LEAT_RENDEZVOUS_KEY_MAX 32
 /** Longest value, bytes. */
 #define LEAT_RENDEZVOUS_VALUE_MAX 4096
-/** Most keys of a process. */
+/** Maximum number of keys of a process. */
 #define LEAT_RENDEZVOUS_KEYS_MAX 16
 /** Longest job name, bytes, with its terminator. */
 #define LEAT_RENDEZVOUS_JOB_MAX 64

@@ -10,7 +10,7 @@
 
 #include "rpc_bulk.h"
 
-/* Most segments of a transfer under way at a time. */
+/* Maximum number of segments of a transfer under way at a time. */
 #define AT_ONCE 8
 
 /* ---- descriptors ---- */

@@ -11,7 +11,7 @@
 
 #include "rpc_pvt.h"
 
-/* Most timers handled in one call. The rest follows in the next. */
+/* Maximum number of timers handled in one call. The rest follows in the next. */
 #define AT_ONCE 256
 /* One of this many polls reads the clock. */
 #define DEADLINE_POLLS 8

@@ -387,8 +387,8 @@ LEAT_API struct leat_ep *leat_rpc_ep(const struct leat_rpc *rpc);
  * @param type type of the requests
  * @param fn NULL: none; requests of the type are answered with -ENOSYS
  * @param arg second argument of fn
- * @param resp_max most bytes of the handler's responses, at most max_msg; 0: what fits a packet. If
- *   this is more than a packet holds, responses are written to memory of leat_rpc_conf.large.
+ * @param resp_max bytes of the handler's longest response, at most max_msg; 0: what fits a packet.
+ *   If this is more than a packet holds, responses are written to memory of leat_rpc_conf.large.
  * @return 0; -EINVAL: resp_max is larger than max_msg
  */
 LEAT_API int leat_rpc_handler_set(struct leat_rpc *rpc, uint8_t type, leat_rpc_handler_fn fn,

@@ -177,8 +177,8 @@ LEAT_API void leat_rpc_batch_clear(struct leat_rpc_batch *batch);
  * @param batch the batch
  * @param s the session of the request
  * @param type type of the request
- * @param max_len most bytes of the request
- * @param room most bytes of its response
+ * @param max_len maximum number of bytes of the request
+ * @param room maximum number of bytes of its response
  * @return buffer for the request's bytes, 8-byte aligned; NULL with rte_errno ENOSPC: the batch is
  *   full
  */

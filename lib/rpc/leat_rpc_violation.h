@@ -11,13 +11,13 @@
 extern "C" {
 #endif
 
-/** Most requests of a session that may be under way in one direction. */
+/** Maximum number of requests of a session that may be under way in one direction. */
 #define LEAT_RPC_SLOTS_MAX 1024
 /** Least packets of a session that may be on the way in one direction. */
 #define LEAT_RPC_CREDITS_MIN 3
-/** Most packets of a session that may be on the way in one direction. */
+/** Maximum number of packets of a session that may be on the way in one direction. */
 #define LEAT_RPC_CREDITS_MAX 4096
-/** Most memory descriptors of a request. */
+/** Maximum number of memory descriptors of a request. */
 #define LEAT_RPC_BULK_MAX 8
 /**
  * @name What the other side may do with described memory
@@ -31,7 +31,7 @@ extern "C" {
 /** @} */
 /** Least bytes of a packet. */
 #define LEAT_RPC_PACKET_MIN 256
-/** Most bytes of a packet. */
+/** Maximum number of bytes of a packet. */
 #define LEAT_RPC_PACKET_MAX 65536
 
 /**

@@ -29,7 +29,7 @@
 #define IDLE_DEFAULT_US 5000000
 /* Largest sensible value of each of the counts above. */
 #define COUNT_MAX (1u << 20)
-/* Most receives that wait to be posted again in one burst. */
+/* Maximum number of receives that wait to be posted again in one burst. */
 #define REPOSTS_MAX 16
 /* Resolution of deadlines, us. */
 #define TICK_US 10

@@ -55,7 +55,7 @@ struct rpc_segment {
 void rpc_segment_done(struct rpc_segment *seg, int status);
 
 /* bulk_msg.c */
-/* Most bytes that one GET or PUT transfers. */
+/* Maximum number of bytes that one GET or PUT transfers. */
 uint32_t rpc_bulk_msg_max(const struct rpc_transfer *t);
 /* Post the GET or PUT of a segment. */
 void rpc_bulk_msg_post(struct rpc_segment *seg);

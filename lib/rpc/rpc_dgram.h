@@ -32,7 +32,7 @@ struct rpc_dgram {
 	/* sent */
 	uint32_t acked;	 /* packets before this number have arrived at the other side */
 	uint32_t nb_out; /* packets in out[] */
-	uint32_t window; /* most packets that may be on the way, from acked on */
+	uint32_t window; /* maximum number of packets that may be on the way, from acked on */
 	struct rpc_packet *out[RPC_WINDOW_MAX]; /* packets not acknowledged, by number */
 	uint64_t latest; /* time at which the newest acknowledged packet was sent, cycles */
 

@@ -253,7 +253,7 @@ struct leat_rpc_session {
 	/* rpc_credit.h: packets, counted modulo 2^32 */
 	uint32_t tx_sent, tx_credit;
 	uint32_t rx_got, rx_granted, rx_told;
-	uint32_t peer_credits; /* most credits that the other side may grant ahead of tx_sent */
+	uint32_t peer_credits; /* maximum credits that the other side may grant ahead of tx_sent */
 	uint32_t queued;       /* packets waiting for credit, the open one included */
 	struct rpc_dgram *dg;  /* dgram.c: datagrams; NULL: the endpoint is reliable */
 

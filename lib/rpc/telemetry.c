@@ -23,7 +23,7 @@
 #include "rpc_credit.h"
 #include "rpc_reconnect.h"
 
-/* Most sessions in one answer: answers of telemetry end at 16 KiB. */
+/* Maximum number of sessions in one answer: answers of telemetry end at 16 KiB. */
 #define SESSIONS_MAX 20
 
 /*

@@ -10,7 +10,7 @@
 
 #include "stream_pvt.h"
 
-/* Most rounds of polling for ops that a peer sent before its end. */
+/* Maximum number of rounds of polling for ops that a peer sent before its end. */
 #define ROUNDS 1024
 /* Interval of log lines about refusals, us. */
 #define REFUSAL_US 1000000

@@ -102,7 +102,7 @@ struct leat_stream_net;
 #define LEAT_STREAM_TX_MAX (16u << 20)
 /** Default size of a send buffer, bytes. */
 #define LEAT_STREAM_TX_DEFAULT (256u << 10)
-/** Most streams of a net, if leat_stream_net_conf.max_streams is 0. */
+/** Maximum number of streams of a net, if leat_stream_net_conf.max_streams is 0. */
 #define LEAT_STREAM_STREAMS_DEFAULT 64
 /** Limit of the windows and send buffers of a net, bytes, if its mem_max is 0. */
 #define LEAT_STREAM_MEM_DEFAULT (UINT64_C(1) << 30)
@@ -128,7 +128,10 @@ struct leat_stream_net_conf {
 	/** Name of the device, "fabric_verbs0"; NULL: the last --vdev. No other device is used. */
 	const char *dev;
 	const char *name; /**< name for logs and telemetry; copied; NULL: the endpoint's */
-	/** most streams at a time; 0: LEAT_STREAM_STREAMS_DEFAULT, or what the device allows */
+	/**
+	 * Maximum number of streams at a time; 0: LEAT_STREAM_STREAMS_DEFAULT, or what the device
+	 * allows.
+	 */
 	uint32_t max_streams;
 	uint32_t rx_size; /**< receive window of a stream, bytes; 0: LEAT_STREAM_RX_DEFAULT */
 	/**

@@ -56,19 +56,28 @@
 
 /* Bytes of a receive: more than a control message, so that a wrong length is seen. */
 #define STREAM_RECV_LEN 64
-/* Most control messages of one stream that the device has at a time. */
+/* Maximum number of control messages of one stream that the device has at a time. */
 #define STREAM_CTRLS 4
-/* Most questions of the peer for features that wait for an answer; one more ends the stream. */
+/*
+ * Maximum number of questions of the peer for features that wait for an answer; one more ends the
+ * stream.
+ */
 #define STREAM_ANSWERS 8
-/* Most windows that the peer has registered at a time, in mode WINDOWS. */
+/* Maximum number of windows that the peer has registered at a time, in mode WINDOWS. */
 #define STREAM_WINDOWS 2
-/* Most notices of one stream with the device; a peer has 1024 receives for all that arrive. */
+/*
+ * Maximum number of notices of one stream with the device; a peer has 1024 receives for all that
+ * arrive.
+ */
 #define STREAM_NOTICES_MAX 64
-/* Most notices that may be ahead of a missing one; a notice's number has 8 bits. */
+/* Maximum number of notices that may be ahead of a missing one; a notice's number has 8 bits. */
 #define STREAM_REORDER 128
-/* Most bytes of one WRITE_IMM: a reader can begin before all of a long write has arrived. */
+/*
+ * Maximum number of bytes of one WRITE_IMM: a reader can begin before all of a long write has
+ * arrived.
+ */
 #define STREAM_CHUNK (64u << 10)
-/* Most ops per leat_ep_post() call. */
+/* Maximum number of ops per leat_ep_post() call. */
 #define STREAM_BURST 16
 
 enum stream_state {
@@ -229,7 +238,7 @@ struct leat_stream_net {
 	bool cut;	      /* some stream was closed before all was sent */
 	uint64_t drain_until; /* end of the application's time to finish; 0: no stop */
 	uint64_t stop_at;     /* the reactor stops: deadline of the streams; 0: no stop */
-	uint32_t chunk;	      /* most bytes of a WRITE_IMM */
+	uint32_t chunk;	      /* maximum number of bytes of a WRITE_IMM */
 	uint64_t now;	      /* timestamp of this turn, cycles */
 
 	struct leat_stream *streams;

@@ -16,7 +16,7 @@
 #include "leat_compat.h"
 #include "stream_pvt.h"
 
-/* Most streams in one answer: DPDK limits answers to 16 KiB. */
+/* Maximum number of streams in one answer: DPDK limits answers to 16 KiB. */
 #define STREAMS_MAX 24
 
 struct stream_copy {

@@ -127,7 +127,7 @@
  * sends more, its connection is ended.
  */
 #define TAGS_STALE_MAX 256
-/* Most peers that one poll tries again, of those whose posts the device refused. */
+/* Maximum number of peers that one poll tries again, of those whose posts the device refused. */
 #define TAGS_RETRIES 4
 
 #define TAGS_BURST 32
@@ -253,7 +253,7 @@ struct tags_peer {
 	uint64_t token;	 /* token of segments to the peer */
 	uint32_t stale;	 /* segments received from it with a token of no present connection */
 	uint16_t tx_seq, rx_seq;
-	uint16_t segment;	       /* most bytes of a message per segment to it */
+	uint16_t segment;	       /* maximum number of bytes of a message per segment to it */
 	uint16_t window[TAGS_CLASSES]; /* segments that it takes, per class */
 	/* segments to the peer: built; of these, finished by the peer, as its headers said */
 	uint16_t sent[TAGS_CLASSES], acked[TAGS_CLASSES];

@@ -130,7 +130,7 @@ tags_kind_class(uint8_t kind)
 struct tags_hello {
 	uint8_t window[TAGS_CLASSES];
 	uint8_t priv_len;
-	uint16_t segment; /* most bytes of a message per segment */
+	uint16_t segment; /* maximum number of bytes of a message per segment */
 	uint64_t token;	  /* token of segments to the sender of the hello */
 };
 

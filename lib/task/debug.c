@@ -10,7 +10,10 @@
 
 #include "debug.h"
 
-/* Most lines that a process logs: a program that repeats a mistake must not fill the disk. */
+/*
+ * Maximum number of lines that a process logs: a program that repeats a mistake must not fill the
+ * disk.
+ */
 #define LINES_MAX 100
 
 #define PLACE_MAX 256

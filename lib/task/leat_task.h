@@ -71,7 +71,7 @@ struct leat_task;
 /** Size of a task's name, bytes, terminator included. Longer names are cut. */
 #define LEAT_TASK_NAME_MAX 24
 
-/** Most tasks of a reactor. */
+/** Maximum number of tasks of a reactor. */
 #define LEAT_TASKS_LIMIT (1u << 20)
 
 /** Smallest size of a stack, bytes. */
@@ -98,7 +98,7 @@ enum leat_task_guard {
 
 /** Configuration of the tasks of a reactor. Zeroed means all defaults. */
 struct leat_tasks_conf {
-	uint32_t max_tasks; /**< most tasks at a time, up to LEAT_TASKS_LIMIT; 0: 1024 */
+	uint32_t max_tasks; /**< maximum tasks at a time, up to LEAT_TASKS_LIMIT; 0: 1024 */
 	/** Stack size of each task, bytes, LEAT_TASK_STACK_MIN to LEAT_TASK_STACK_MAX, rounded up
 	 * to pages; 0: 64 KiB. This reserves address space only: the kernel provides each page when
 	 * it is first used. */
@@ -140,8 +140,8 @@ struct leat_task_info {
 	/** Start of the turn in which the task entered this state, cycles of leat_now(). */
 	uint64_t since;
 	uint32_t stack_used; /**< bytes of its stack in use at its last switch */
-	/** Most bytes of its stack ever in use, in whole pages, by this task and by earlier tasks
-	 * on the same stack. 0: unknown. */
+	/** Maximum number of bytes of its stack ever in use, in whole pages, by this task and by
+	 * earlier tasks on the same stack. 0: unknown. */
 	uint32_t stack_peak;
 };
 

@@ -20,7 +20,10 @@
 
 #include "task_pvt.h"
 
-/* Most switches between tasks in a turn, so that ready tasks do not hold up the pollers. */
+/*
+ * Maximum number of switches between tasks in a turn, so that ready tasks do not hold up the
+ * pollers.
+ */
 #define TASK_BUDGET 256
 
 __thread struct leat_tasks *task_running;

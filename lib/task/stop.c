@@ -24,7 +24,7 @@
 
 #include "task_pvt.h"
 
-/* Most blocks looked at in one housekeeping: the pollers do not run meanwhile. */
+/* Maximum number of blocks looked at in one housekeeping: the pollers do not run meanwhile. */
 #define AT_ONCE 2048
 
 /*
@@ -35,10 +35,10 @@
  */
 #define RUNS_UNTIL_QUIET 16
 
-/* Most lines of the list of tasks in the log. */
+/* Maximum number of lines of the list of tasks in the log. */
 #define SHOWN 100
 
-/* Most tasks shown as a tree: a larger tree takes too long at the end of a stop. */
+/* Maximum number of tasks shown as a tree: a larger tree takes too long at the end of a stop. */
 #define TREE_MAX 20000
 
 static void

@@ -84,7 +84,7 @@ bool task_stacks_find(const struct task_stacks *s, uintptr_t addr, uint32_t *i, 
 /* Check the canary below stack i. @return true: intact, or stack i has an mprotect() guard */
 bool task_stack_intact(const struct task_stacks *s, uint32_t i);
 
-/* Get the most bytes of stack i that were ever used, in whole pages; 0: unknown. */
+/* Get the maximum number of bytes of stack i ever in use, in whole pages; 0: unknown. */
 uint32_t task_stack_peak(const struct task_stacks *s, uint32_t i);
 
 /* Return the memory of stack i to the system, except for its first page. */

@@ -34,7 +34,7 @@
 #include "leat_compat.h"
 #include "task_pvt.h"
 
-/* Most tasks in one answer: DPDK limits answers to 16 KiB. */
+/* Maximum number of tasks in one answer: DPDK limits answers to 16 KiB. */
 #define TASKS_SHOWN 40
 #define PATIENCE_S 1
 

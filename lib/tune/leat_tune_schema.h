@@ -36,9 +36,9 @@
 extern "C" {
 #endif
 
-/** Most settings, and most measurements, of a component. */
+/** Maximum number of settings, and of measurements, of a component. */
 #define LEAT_TUNE_FIELDS_MAX 64
-/** Most bytes of a message of settings or of measurements. */
+/** Maximum number of bytes of a message of settings or of measurements. */
 #define LEAT_TUNE_MESSAGE_MAX 16384
 /** Size of the name of a component or a field, bytes, terminator included. */
 #define LEAT_TUNE_NAME_MAX 32

@@ -25,7 +25,7 @@
 #include "tune_protocol.h"
 #include "tune_pvt.h"
 
-/* Most frames of a session in a row, before the next session's turn. */
+/* Maximum number of frames of a session in a row, before the next session's turn. */
 #define FRAMES_AT_ONCE 16
 /* Time from connect to hello, after which the session is closed. */
 #define HELLO_NS (UINT64_C(5) * NS_PER_S)

@@ -50,7 +50,7 @@ struct leat_channel;
 #define TUNE_PENDING_APPLY 1U
 #define TUNE_PENDING_REPORT 2U
 
-/* Most sessions at a time, and most rows of an object. */
+/* Maximum number of sessions at a time, and of rows of an object. */
 #define TUNE_SESSIONS 32U
 #define TUNE_ROWS_MAX 4096U
 

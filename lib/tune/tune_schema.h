@@ -17,7 +17,7 @@
 
 #include "leat_tune_schema.h"
 
-/* Most schemas; registering one more is refused, and logged. */
+/* Maximum number of schemas; registering one more is refused, and logged. */
 #define TUNE_SCHEMAS_MAX 128
 
 /* Find the schema of a component; NULL: none. Any thread. */
