@@ -30,7 +30,7 @@
 struct bench_args {
 	bool smoke;	  /* only test that the benchmark works: few short repeats */
 	uint32_t repeats; /* 0: the benchmark's own number */
-	uint32_t most;	  /* most repeats of a table, set by the benchmark; 0: BENCH_REPEATS_MAX */
+	uint32_t most;	  /* maximum repeats of a table, by the benchmark; 0: BENCH_REPEATS_MAX */
 	double seconds;	  /* of each table of results; default 2 */
 	int argc;	  /* the remaining arguments, for EAL: argv[0], then the others */
 	char **argv;

@@ -25,7 +25,10 @@
 #include "honest.h"
 #include "intruder.h"
 
-/* Most rounds in one life of the intruder, from a connect to the end of the connection. */
+/*
+ * Maximum number of rounds in one life of the intruder, from a connect to the end of the
+ * connection.
+ */
 #define LIFE 4000
 /*
  * An endpoint refuses a connector that makes no progress for seconds. A well-formed intruder is

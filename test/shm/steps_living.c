@@ -15,7 +15,7 @@
 #include "steps_message.h"
 #include "steps_share.h"
 
-/* Most messages that an endpoint has sent and the other has not yet received. */
+/* Maximum number of messages that an endpoint has sent and the other has not yet received. */
 #define AHEAD 32
 /* Turns between two reads of the events. */
 #define TURNS 4

@@ -25,7 +25,7 @@ struct options {
 	uint64_t send;		     /* bytes there and back on each stream */
 	uint32_t pieces[PIECES_MAX]; /* lengths of the writes, repeated */
 	uint32_t pieces_n;	     /* 0: as much as there is room */
-	uint32_t read_max;	     /* most bytes of one read */
+	uint32_t read_max;	     /* maximum number of bytes of one read */
 	bool in_turn;		     /* write a piece only when the one before has come back */
 	bool zero_copy;		     /* use leat_stream_send() */
 	bool half_close;	     /* end this side's direction, then read to the end */

@@ -19,7 +19,7 @@ struct talk {
 	const int64_t *pieces; /* lengths of the writes, repeated; NULL: as much as there is room */
 	unsigned int n;
 	unsigned int writes; /* WRITEs of each piece; 0: one */
-	uint32_t read_max;   /* most bytes of one read; 0: all */
+	uint32_t read_max;   /* maximum number of bytes of one read; 0: all */
 	bool hold;	     /* don't read */
 	bool in_turn;	     /* write a piece only when the one before has come back */
 
