@@ -20,7 +20,7 @@
 #define LAST_WORD_US (PERF_US / 2)
 #define CLOSE_US PERF_US
 
-/* Sleep of PERF_IDLE_BLOCK while the device has work whose end does not wake it. */
+/* Longest sleep with PERF_IDLE_BLOCK while the device has work whose end causes no wakeup. */
 #define BUSY_NS 50000
 
 int

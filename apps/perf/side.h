@@ -352,7 +352,7 @@ int perf_tune_open(struct perf_side *s, const struct perf_side_conf *conf);
 void perf_tune_close(struct perf_side *s);
 /* Set limit, burst and rate from the settings, within the buffers that the run just got. */
 void perf_tune_limits(struct perf_side *s);
-/* Add what the run has done so far to the totals. */
+/* Add the messages and bytes of the run since the last call to the totals that agents read. */
 void perf_tune_count(struct perf_side *s);
 /* Add the run's counts and errors to the totals, before its counters are reset. */
 void perf_tune_carry(struct perf_side *s);

@@ -8,9 +8,9 @@
 
 #include "command.h"
 
-/* ---- arguments with marks ---- */
+/* ---- arguments with marks (command.h) ---- */
 
-/* Find the next mark in s. @return NULL: none */
+/* Find the next mark in s, "__rand_int__" or "__data__". @return NULL: none */
 static const char *
 mark_find(const struct redb_command *c, const char *s, enum redb_piece_type *type, size_t *len)
 {

@@ -22,7 +22,7 @@
 #define REDB_KEY_PREFIX "leat:"
 #define REDB_KEY_DIGITS 12
 #define REDB_LIST "leat:list"
-/* Marks in the arguments of a command that the user gives. */
+/* Marks: in the arguments of a user's command they stand for the request's keys and values. */
 #define REDB_KEY_MARK "__rand_int__"
 #define REDB_VALUE_MARK "__data__"
 

@@ -239,7 +239,7 @@ enum ofi_slot_state {
 };
 
 #define OFI_SLOT_CANCEL 0x01 /* the provider was asked to cancel it */
-/* CANCEL was the driver's wish, not the caller's: the receive is to carry a notice */
+/* the driver itself cancels the receive, which is to carry a notice (ofi_notice.c) */
 #define OFI_SLOT_CARRIER 0x02
 #define OFI_SLOT_BEGUN 0x04  /* ORPHAN: a READ whose answer has arrived in part */
 #define OFI_SLOT_PROOF 0x10  /* ORPHAN: a READ of a statement, see ofi_proof.c */
@@ -257,13 +257,14 @@ struct ofi_slot {
 		struct ofi_addr *addr; /* ORPHAN: address of the op's peer, or NULL */
 	};
 	/*
-	 * atomics: operands, which the provider may read late; READ: arg[0] is the mark of
-	 * ofi_read.c or ofi_proof.c; USES: begin and end of the buffer
+	 * for atomics: operands, which the provider may read late; for READ: arg[0] has the bytes
+	 * with which the buffer was marked (ofi_read.c, ofi_proof.c); with OFI_SLOT_USES: begin and
+	 * end of the buffer
 	 */
 	uint64_t arg[2];
 	/*
-	 * atomics: the result, kept out of the caller's buffer because it may arrive late; FAILED:
-	 * the time of the failure, cycles
+	 * for atomics: the result, kept out of the caller's buffer because it may arrive late; with
+	 * OFI_SLOT_FAILED: the time of the failure, cycles
 	 */
 	uint64_t result;
 	uint16_t peer;

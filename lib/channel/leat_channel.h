@@ -574,8 +574,10 @@ enum leat_channel_counter {
 	LEAT_CHANNEL_OVERWRITTEN, /**< oldest frames dropped for newer ones */
 	LEAT_CHANNEL_INVALID,	  /**< frames with a wrong header */
 	LEAT_CHANNEL_ABORTED,	  /**< reservations of dead writers, made empty */
-	LEAT_CHANNEL_RETURNED,	  /**< given back, or from dead readers: to be delivered again */
-	LEAT_CHANNEL_LOST,	  /**< frames of dead readers dropped, or given back too often */
+	/** frames to be delivered again: a reader gave them back, or died while it held them */
+	LEAT_CHANNEL_RETURNED,
+	/** frames dropped: their reader died holding them, or they were given back too often */
+	LEAT_CHANNEL_LOST,
 	LEAT_CHANNEL_COUNTERS,
 };
 

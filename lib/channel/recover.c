@@ -231,7 +231,10 @@ take_over_all(struct leat_channel *ch, struct dead *dead)
 	return 1;
 }
 
-/* Recover dead participants' frames, free their slots. @return number of slots freed; -EPROTO */
+/*
+ * Recover the frames of dead participants, and free their slots. @return number of slots freed;
+ * -EPROTO: the channel is corrupt
+ */
 static int
 recover_dead(struct leat_channel *ch, struct dead *dead)
 {

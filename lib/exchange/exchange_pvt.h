@@ -222,8 +222,8 @@ struct leat_exchange {
 	/* The waiter: of the sources that were told BUSY, the one with the fewest connections. */
 	uint8_t waiter[EXCHANGE_SOURCE_KEY];
 	uint64_t waiter_until; /* cycles; 0: no waiter */
-	uint64_t ripe; /* age at which a connection may be ended, cycles of awake; see source.c */
-	uint64_t evict_next;		 /* earliest next eviction, cycles of awake */
+	uint64_t ripe; /* age (by awake) at which a connection may be ended, cycles; see source.c */
+	uint64_t evict_next;		 /* value of awake before which no connection is evicted */
 	struct exchange_source *sources; /* table of nb_slots */
 	struct exchange_source_list free_sources;
 	struct exchange_source_list source_bucket[256];

@@ -83,11 +83,11 @@ struct rte_mempool;
 /** Longest private data of the application, bytes. */
 #define LEAT_MSG_PRIV_MAX (LEAT_EP_PRIV_MAX - LEAT_MSG_HELLO_LEN)
 
-/** Format on the wire. */
+/** Mode of a connection: the format of its messages on the wire. */
 enum leat_msg_mode {
 	/**
-	 * in a configuration: leat if the peer speaks it, else plain, which is logged; as the mode
-	 * of a connection: it is not up yet
+	 * in a configuration: leat mode if the peer speaks it, else plain mode, which is logged; as
+	 * the mode of a connection: it is not up yet
 	 */
 	LEAT_MSG_AUTO = 0,
 	LEAT_MSG_PLAIN, /**< length and payload in two sends */
@@ -128,7 +128,7 @@ typedef void *(*leat_msg_alloc_fn)(void *arg, uint64_t len, struct leat_mr **mr)
 
 /** Configuration of a connection. Zeroed means all defaults. */
 struct leat_msg_conn_conf {
-	enum leat_msg_mode mode; /**< format; LEAT_MSG_AUTO: chosen when connecting */
+	enum leat_msg_mode mode; /**< LEAT_MSG_AUTO: chosen when connecting */
 	/**
 	 * Plain mode: post receives for lengths that match any message id (ignore 0xffffffff),
 	 * instead of one receive for each of the next ids. doc/guide/msg.md says why the default is
@@ -281,7 +281,7 @@ struct leat_msg_req {
 
 /** Events of a connection; they come in this order. */
 enum leat_msg_event_type {
-	LEAT_MSG_UP = 0, /**< the connection is up, in a format that was asked for */
+	LEAT_MSG_UP = 0, /**< the connection is up, in a mode that its configuration allows */
 	/**
 	 * The peer has called leat_msg_shutdown(), all its messages were received, and
 	 * leat_msg_poll() has given out their receives. Receives that are left, and those posted
@@ -350,7 +350,7 @@ struct leat_msg_conn_stats {
 	uint64_t dropped;    /**< messages that arrived and were dropped: -EMSGSIZE, -ETIMEDOUT */
 	uint64_t expired;    /**< requests that came back because their deadline passed */
 	uint32_t sends;	     /**< sends posted and not given back, now */
-	uint32_t queued;     /**< of sends: those not begun, waiting for credit or a free slot */
+	uint32_t queued;     /**< how many of these sends wait for credit or a free slot to begin */
 	uint32_t recvs;	     /**< receives posted and not given back, now */
 	uint32_t credits;    /**< leat mode: messages that may be sent before credit arrives, now */
 	uint32_t held;	     /**< as in struct leat_msg_stats, now */
@@ -574,7 +574,7 @@ LEAT_API uint16_t leat_msg_events(struct leat_msg *m, struct leat_msg_event *ev,
  */
 LEAT_API int leat_msg_close(struct leat_msg_conn *c, uint64_t timeout_us);
 
-/** Return the format of a connection: LEAT_MSG_AUTO until it is up. */
+/** Return the mode of a connection: LEAT_MSG_AUTO until it is up. */
 LEAT_API enum leat_msg_mode leat_msg_conn_mode(const struct leat_msg_conn *c);
 
 /** Return the peer id of a connection; LEAT_PEER_ANY when it has ended. */

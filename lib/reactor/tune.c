@@ -139,9 +139,9 @@ apply(void *arg, void *wanted, uint64_t changed)
 }
 
 /*
- * Estimate for how long the reactor has been in its present turn, cycles: the time since the first
- * look that saw this number of turns. The turn may have begun up to one interval of looks earlier.
- * Only the control thread touches r->stall.
+ * Estimate how long the present turn of the reactor has lasted, in cycles: the time since the first
+ * call with this number of turns. The turn may have begun up to one interval between calls earlier.
+ * Only the control thread calls this, and uses r->stall.
  */
 static uint64_t
 stalled_cycles(struct leat_reactor *r, enum leat_reactor_state state, uint64_t turns)

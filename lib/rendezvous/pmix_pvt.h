@@ -81,7 +81,10 @@ void pmix_op_drop(struct pmix_op *op);
 bool pmix_op_is_done(struct pmix_op *op);
 /* Wait until the op is done. @return 0, -ETIMEDOUT or -ECANCELED. */
 int pmix_op_wait(struct leat_rendezvous *rv, struct pmix_op *op, uint64_t until);
-/* Wait until any op is done, or for the next pause of rv. Returns as pmix_op_wait(). */
+/*
+ * Wait until any op of the hub is done, at most for rv->pause_us, which then doubles.
+ * @return 0, also if no op is done; -ETIMEDOUT or -ECANCELED.
+ */
 int pmix_hub_wait(struct leat_rendezvous *rv, struct pmix_hub *hub, uint64_t until);
 
 /*

@@ -7,11 +7,13 @@
  * Mistakes of programs that debug builds (meson's option debug, off in release builds) report in
  * the log at once, with the task and the place of the call:
  *
- *     mistake                                          how it is found
- *     a call on another thread than the reactor's      task_debug_thread()
- *     a scope that was left without a wait             held scope below the caller's frame
- *     a task that is joined twice                      freed control blocks are reused late
- *     a mutex of a task that has ended                 held mutex at the end of the task
+ *     mistake                               how a call finds it
+ *     call on a wrong thread                its thread is not the one that runs the reactor
+ *     scope left without a wait             a held scope lies on the stack below the caller's
+ *                                           frame: the function that declared it has returned
+ *     task joined twice                     the second join finds a free control block: freed
+ *                                           blocks are set aside before they are reused
+ *     task ended with a locked mutex        the task still holds the mutex at its end
  *
  * Each task has a list of the scopes and mutexes that it holds. Release builds contain no
  * instruction of these checks. Calls return the same results in both builds.

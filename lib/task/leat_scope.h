@@ -312,7 +312,7 @@ LEAT_API void leat_task_unmask(const struct leat_task_mask_state *mask);
  */
 #define leat_task_masked(...) LEAT_TASK_MASKED(LEAT_SCOPE_NAME(leat_mask_), __VA_ARGS__)
 
-/** Private: leat_task_masked(); name: of the variable that it declares. */
+/** Private: expand leat_task_masked(); name: name of the variable that the expansion declares. */
 #define LEAT_TASK_MASKED(name, ...)                                                                \
 	__extension__({                                                                            \
 		const struct leat_task_mask_state name LEAT_SCOPE_AT_END(leat_task_unmask) =       \
@@ -330,7 +330,7 @@ LEAT_API void leat_task_unmask(const struct leat_task_mask_state *mask);
 /** Private: call fn with a variable's address when the block of the variable is left. */
 #define LEAT_SCOPE_AT_END(fn) __attribute__((unused, cleanup(fn)))
 
-/** Private: leat_task_mask() as a value. */
+/** Private: call leat_task_mask(), and return the state, for an initializer. */
 static inline struct leat_task_mask_state
 leat_task_mask_begin(void)
 {
@@ -363,7 +363,7 @@ leat_task_mask_begin(void)
 #define leat_task_within(us, ...)                                                                  \
 	LEAT_TASK_WITHIN(LEAT_SCOPE_NAME(leat_task_within_), us, __VA_ARGS__)
 
-/** Private: leat_task_within(); name: of the variable that it declares. */
+/** Private: expand leat_task_within(); name: name of the variable that the expansion declares. */
 #define LEAT_TASK_WITHIN(name, us, ...)                                                            \
 	__extension__({                                                                            \
 		const struct leat_task_within name LEAT_SCOPE_AT_END(leat_task_within_end) =       \
@@ -411,7 +411,7 @@ LEAT_API int leat_task_within_result(const struct leat_task_within *w, int ret);
  */
 #define leat_scope_block(s, result) LEAT_SCOPE_BLOCK(LEAT_SCOPE_NAME(leat_block_), s, result)
 
-/** Private: leat_scope_block(); name: of the second variable that it declares. */
+/** Private: expand leat_scope_block(); name: name of the second variable that it declares. */
 #define LEAT_SCOPE_BLOCK(name, s, result)                                                          \
 	for (struct leat_scope s LEAT_SCOPE_AT_END(leat_scope_block_leave),                        \
 	     *name = leat_scope_block_begin(&s, result);                                           \

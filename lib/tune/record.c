@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Contents of the block. The control thread is the only writer, so a sequence number per record is
- * enough to make reads consistent. It is odd while the record is written:
+ * Contents of the file of measurements, the "block": records, history, leases. The control thread
+ * is the only writer, so a sequence number per record is enough to make reads consistent. The
+ * number is odd while the record is written:
  *
  *     seq odd; fence; fields; fence; seq even
  */

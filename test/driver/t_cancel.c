@@ -106,7 +106,7 @@ sends(void)
 		r.bufsize = ct_big();
 		rx = ct_stream(&p.b, &r);
 		ct_wait(&p.a, tx, n, &res);
-		/* A few may have been recalled before the receives were posted. */
+		/* More sends may have been cancelled before the receives were posted. */
 		gone = ct_status_count(&res, -ECANCELED);
 		CT_EQ(res.ok + gone, n, "sent or cancelled");
 		CT_CHECK(ct_try_wait(&p.b, rx, n - gone, 0, NULL),
@@ -150,7 +150,7 @@ races(void)
 		for (k = 0; k < i % 20 * 2; k++)
 			ct_pump();
 		(void)ct_cancel(&p.b, rx, i % 3, n, NULL);
-		/* The first i % 3 are not cancelled; the messages come for them. */
+		/* The first i % 3 receives are not cancelled: messages complete them. */
 		ct_wait(&p.b, rx, n, &res);
 		CT_ONLY(&res, "receives", -ECANCELED);
 		got = res.ok;

@@ -9,7 +9,7 @@
 
 #define LINE 64
 #define KNOWN 128u
-/* Some calls do work that is due now and then, by the clock: the smallest count is taken. */
+/* Runs of a case, of which the smallest count is used: some calls also do periodic work. */
 #define REPEATS 3
 /* Eight times the simulated cache: see count-instructions. */
 #define JUNK (1u << 20)

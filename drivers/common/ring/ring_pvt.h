@@ -232,11 +232,11 @@ struct ring_ep {
 	struct ring_link *table;  /* links by peer id */
 	struct ring_link **links; /* up or closing; the watched ones first */
 	uint32_t nb_links;
-	uint32_t nb_watched; /* many: links whose peers are not known to mark yet */
-	uint32_t start;	     /* index where the next poll begins; many: among watched links */
+	uint32_t nb_watched; /* if many is set: links whose peers are not known to mark yet */
+	uint32_t start;	     /* index where the next poll begins; if many: among watched links */
 	bool many;	     /* this endpoint asks its peers for marks; see ring_mark.h */
 	uint32_t nb_marks;   /* entries of marks[] */
-	uint32_t nb_polls;   /* RING_FOREIGN, many: polls so far, see ring_unmarked() */
+	uint32_t nb_polls;   /* RING_FOREIGN, if many: polls so far; see ring_unmarked() */
 	int64_t copy_left;   /* bytes left of this poll's RING_COPY_BUDGET */
 	/* RECVs for any peer: a FIFO, so that the fast path touches nothing but the op */
 	struct ring_recv *recvs;
@@ -456,7 +456,7 @@ int ring_cancel(struct leat_ep *ep, struct leat_op *op);
 void ring_poll(struct leat_ep *ep);
 /* Scan everything that is in a link's ring, in one go; for the control path. */
 void ring_rx_all(struct leat_ep *ep, struct ring_link *link);
-/* Consume message nr out of order. FREE is published later, by ring_rx_publish(). */
+/* Consume message nr out of order. ring_rx_publish() tells the producer later that it is free. */
 void ring_rx_consume_behind(struct ring_link *link, uint64_t nr);
 
 /* ---- ring_datagram.c ---- */

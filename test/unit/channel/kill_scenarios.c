@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What the child does when it is killed, and what must be true for the survivors. */
+/* What the child is doing when it is killed, and what must be true for the survivors. */
 
 #include "kill.h"
 
-/* ---- what the child does ---- */
+/* ---- what the child is doing ---- */
 
 uint8_t kill_data[3][LEN];
 
@@ -67,7 +67,7 @@ act_read_past(struct leat_channel *ch, const struct ctx *c)
 	}
 }
 
-/* The wait sleeps only on an empty channel: it sets aside what is reserved, at once. */
+/* A waiting reader sleeps only if the channel is empty: it sets a reserved frame aside at once. */
 static void
 act_wait_past(struct leat_channel *ch, const struct ctx *c)
 {

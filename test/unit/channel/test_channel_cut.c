@@ -260,7 +260,7 @@ other_signals_pass(void **state)
 		(void)raise(SIGBUS);
 	assert_int_equal(caught, 3);
 	unmake(&c);
-	/* Without such a handler the signal kills the process, as ever. */
+	/* A process with the default action for the signal is killed, as without the library. */
 	pid = fork();
 	if (pid == 0) {
 		(void)signal(SIGBUS, SIG_DFL);
@@ -283,8 +283,8 @@ on_later(int sig, siginfo_t *info, void *context)
 }
 
 /*
- * A handler installed after the library's calls it in turn, and the library's is installed before
- * the later one again: neither calls itself without end.
+ * A handler that is installed after the library's calls the library's. Then the library installs
+ * its own once more, in front of that handler: neither handler calls itself without end.
  */
 static void
 a_later_handler_may_call_ours(void **state)
@@ -308,8 +308,8 @@ a_later_handler_may_call_ours(void **state)
 	check_broken(&d, d.ch);
 	assert_int_equal(caught, 1);
 	/*
-	 * The signal passes the library's handler, the later one, the library's again, and the one
-	 * that was installed before both.
+	 * The signal passes from the library's handler to the later one, from there to the
+	 * library's again, and then to the handler that was installed first.
 	 */
 	for (k = 0; k < 3; k++) {
 		caught = 0;

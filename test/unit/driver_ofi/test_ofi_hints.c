@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What the driver asks libfabric for, seen by a fi_getinfo() of this program in front of
- * libfabric's. There is no EFA device here, so that starting one fails, but the driver asks for it
- * all the same.
+ * The hints that the driver gives to fi_getinfo(). This program defines a fi_getinfo() that records
+ * the hints and then calls libfabric's. Without an EFA device fabric_efa0 does not start, but by
+ * then its hints are recorded.
  */
 
 #include <dlfcn.h>
@@ -45,8 +45,8 @@ fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t fla
 }
 
 /*
- * @return how often the driver asked for a provider. Each time the mode and caps bits must be
- * these, and no others.
+ * Count how often the driver asked for a provider, and check each time which of FI_LOCAL_COMM and
+ * FI_REMOTE_COMM it asked for: those in comm.
  */
 static unsigned int
 count(const char *provider, uint64_t comm)

@@ -2,7 +2,10 @@
 #ifndef DATAGRAM_TEST_H
 #define DATAGRAM_TEST_H
 
-/* Shared by the tests of datagram endpoints: leat on three devices of them, with telemetry. */
+/*
+ * Shared by the tests of datagram endpoints. leat runs with telemetry and three ring devices of
+ * datagrams: DATAGRAM, SHORT and TINY.
+ */
 
 #include "ring_test.h"
 

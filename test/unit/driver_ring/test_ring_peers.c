@@ -39,7 +39,10 @@ send_from(int i)
 	assert_int_equal(leat_ep_poll(spoke[i], &done, 1), 1);
 }
 
-/* Let the peers see that the hub wants marks, and the hub see their answers. */
+/*
+ * Let the peers see that the hub wants marks, and the hub see their answers. By a mark a peer shows
+ * the hub which link has messages or acks: see ring_mark.h.
+ */
 static void
 exchange_marks(void)
 {
@@ -203,7 +206,8 @@ noisy(void **state)
 		uint16_t n;
 
 		/*
-		 * Each poll finishes the first peer in the queue, or takes four messages of it.
+		 * Each poll takes all messages of the first peer in the hub's queue, or four of
+		 * them; the peer then goes to the end of the queue.
 		 */
 		assert_true(k <= NOISY);
 		for (i = 0; i < NOISY; i++) {
@@ -380,8 +384,8 @@ few_and_many(void **state)
 			(void)leat_ep_events(spoke[i], NULL, 0);
 		expect(3);
 		/*
-		 * The hub wants marks again, and some peers have not seen that yet: it looks at 16
-		 * of those in each poll.
+		 * The hub wants marks again. Some peers have not seen that yet: each poll looks at
+		 * 16 of these.
 		 */
 		for (i = PEERS - 1; i >= left; i--) {
 			reopen(i);
@@ -389,7 +393,8 @@ few_and_many(void **state)
 			expect_within(i % left, 2);
 		}
 		/*
-		 * Sent before the peer sets any mark, and polled after the hub relies on its marks.
+		 * A message is sent before its peer sets any mark, and polled after the hub has
+		 * begun to rely on the peer's marks.
 		 */
 		send_from(2);
 		exchange_marks();

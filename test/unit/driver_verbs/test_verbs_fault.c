@@ -140,7 +140,7 @@ send_all(struct leat_queue *queue)
 	return refused;
 }
 
-/* All sends complete, though post refuses now and then, in the order of their queue. */
+/* All sends complete in the order of their queue, though post refuses some at first. */
 static void
 in_order(void **state)
 {
@@ -159,7 +159,7 @@ in_order(void **state)
 	close_all();
 }
 
-/* Off-queue, completions are seen in the order of the device. */
+/* Sends on no queue come back in the order in which the fault device completes them. */
 static void
 reordered(void **state)
 {
@@ -180,7 +180,10 @@ reordered(void **state)
 	close_all();
 }
 
-/* The op's region is replaced by that of the device below only if it holds the buffer. */
+/*
+ * An op whose region does not hold its buffer, or that has no region, ends with -EINVAL: the fault
+ * device uses a region of the lower device in its place only if the region holds the buffer.
+ */
 static void
 memory(void **state)
 {

@@ -242,8 +242,8 @@ test_sample_counts(void **state)
 	assert_int_equal(rep.latency_send.count, 11);
 
 	/*
-	 * Ops whose timing began before sampling is switched off: one comes back before it is
-	 * switched on again, one behind; neither is counted.
+	 * Two ops are being timed when sampling is switched off. One comes back before sampling is
+	 * switched on again, the other afterwards: neither is counted.
 	 */
 	post(ep, LEAT_OP_SEND, 0, 2);
 	assert_int_equal(set(ep, "latency_sample", "off"), 0);

@@ -266,8 +266,9 @@ test_missing(void **state)
 }
 
 /*
- * A fence that timed out is waited for before another one begins, since a server counts processes
- * and not which ones. When rank 2 comes after all, as many fences were begun as there were rounds.
+ * After a time-out the process waits for that fence before it begins another one, since a server
+ * counts processes without telling them apart. When rank 2 comes after all, as many fences were
+ * begun as there were rounds.
  */
 static void
 test_one_fence_at_a_time(void **state)
@@ -326,7 +327,7 @@ test_dead(void **state)
 	assert_int_equal(leat_rendezvous_fence(rv, 2 * PATIENCE_S * 1000 * MS), -ECONNRESET);
 	assert_true(seconds() - began < PATIENCE_S);
 	assert_msg_has("missing is rank 2 of 4");
-	/* The others go on without it. */
+	/* The other ranks go on without rank 2. */
 	assert_int_equal(leat_rendezvous_fence(rv, 2 * PATIENCE_S * 1000 * MS), -ECONNRESET);
 	assert_true(leat_rendezvous_arrived(rv, 1));
 	leat_rendezvous_close(rv);
@@ -441,7 +442,7 @@ third_round(unsigned int n)
 	return n < 3 ? PMIX_ABI_SUCCESS : all_at_once(n);
 }
 
-/* The answer comes late: then all goes on. */
+/* The server answers PMIx_Commit() after two fences have timed out: the next fence succeeds. */
 static void
 test_commit_is_late(void **state)
 {

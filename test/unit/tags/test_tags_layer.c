@@ -517,7 +517,7 @@ test_write_imm(void **state)
 	for (i = n = 0; i < mock.nb_ops; i++)
 		n += mock.ops[i]->type == LEAT_OP_WRITE_IMM;
 	assert_int_equal(n, 16);
-	/* A notice of the other side comes before its receive. */
+	/* The notice of the other side's WRITE_IMM comes before a receive is posted for it. */
 	tp_notice(1, 0x1234);
 	assert_null(tp_poll());
 	tp_post(&r);
@@ -527,7 +527,7 @@ test_write_imm(void **state)
 	assert_int_equal(r.len, 5);
 }
 
-/* A device that takes two sends at a time, n of them to a peer, and a WRITE behind them. */
+/* Let the device take two sends at a time, and post n TSENDs to a peer and a WRITE after them. */
 static void
 fill_device(struct leat_op *s, unsigned int n, uint16_t peer, struct leat_op *w)
 {

@@ -69,12 +69,12 @@ test_write_order(void **state)
 	post_burst(b, types, RTE_DIM(types), 1);
 	post_burst(&w[1], &types[1], 1, 1);
 	assert_string_equal(device_has(1, 17), "");
-	/* One for the TSEND that waits, and one for the WRITE_IMM. */
+	/* Return two credits: one for the TSEND that waits, and one for the WRITE_IMM. */
 	credit.done[TAGS_C_MSG] = 2;
 	tp_arrive(1, &credit, NULL, 0);
 	assert_null(tp_poll());
 	assert_string_equal(device_has(1, 17), "SIW");
-	/* A WRITE that waits may be taken back. */
+	/* A WRITE that waits can be cancelled. */
 	assert_int_equal(leat_op_cancel(tp_ep, &w[1]), 0);
 	assert_ptr_equal(tp_poll(), &w[1]);
 	assert_int_equal(w[1].status, -ECANCELED);
@@ -82,7 +82,7 @@ test_write_order(void **state)
 	tp_arrive(1, &credit, NULL, 0);
 	assert_null(tp_poll());
 	assert_string_equal(device_has(1, 20), "SRW");
-	/* None waits any more. */
+	/* No op waits any more, so a WRITE goes to the device at once. */
 	post_burst(&w[1], &types[1], 1, 1);
 	assert_string_equal(device_has(1, 23), "W");
 }

@@ -259,7 +259,10 @@ test_resource_is_described(void **state)
 	task_test_end(&t);
 }
 
-/* The cancel comes from the program, not from a cancel of the task. */
+/*
+ * The program itself cancels an operation, and the task that waits for it is not cancelled: what
+ * leat_resource_cancel() returns, and the result of the wait.
+ */
 static void
 test_resource_cancel(void **state)
 {

@@ -121,7 +121,7 @@ test_results(void **state)
 	assert_int_equal(o.ret, 11);
 	assert_int_equal(o.sender, 1);
 
-	/* The notice of a write is not a message. */
+	/* A receive that reports a peer's WRITE_IMM has no message: -EBADMSG. */
 	task = task_test_spawn(&o.t, "recv", recv_one, &o);
 	test_turns(o.t.r, 1);
 	mock.ops[0]->oflags = LEAT_OP_F_WRITTEN;

@@ -82,10 +82,10 @@ send_together(struct leat_msg_conn *c, struct leat_msg_req *tx, const char *cons
 static void
 test_together_bytes(void **state)
 {
-	/* The third message fills the 16 + 64 bytes that the other side takes to the last one. */
+	/* One send of three messages: a head of 16 B, and 64 B, the most the other side takes. */
 	static const uint8_t m0[80] = {
 		2,   0,	  0, 0, 0, 0, 0, 0, 4,	0, 0, 0, 0, 0, 0, 0, /* head */
-		'a', 'b', /* behind it an empty message, and one of 46 B */
+		'a', 'b', /* first message; then an empty message, and one of 46 B */
 		0,   0,	  0, 0, 0, 0, 0, 0, 46, 0, 0, 0, 0, 0, 0, 0, [34 ... 79] = 'x',
 	};
 	static const uint8_t m1[] = { 1, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 'c' };
@@ -313,7 +313,7 @@ controls(struct mm *mm, uint32_t *next, uint32_t told)
 	return told;
 }
 
-/* Behind long messages few receives are posted, but credit never ends; behind a small one all. */
+/* Few receives are posted after long messages, but credit never ends; all after a small one. */
 static void
 test_window_of_long_ones(void **state)
 {
@@ -355,9 +355,9 @@ test_window_of_long_ones(void **state)
 }
 
 /*
- * The end of a stream, whose messages arrive the last one first. The first message goes straight to
- * its request, nothing else arrives, and so many credits are left that no receive is to be posted:
- * the other messages must not wait for that.
+ * Three messages arrive in reverse order, and no other message comes. The first message goes
+ * straight to its request. The sender has so much credit that no receive needs to be posted then:
+ * the two other messages must not wait until one is posted.
  */
 static void
 test_front_arrives_last(void **state)

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Fragments, answers and ends, byte by byte, over a device that does what the test says. */
+/*
+ * The bytes of long messages' fragments, of a receiver's answers to LEAT_MSG_F_DELIVERED, and of
+ * the end of sending (leat_msg_shutdown()), over the mock driver.
+ */
 
 #include <errno.h>
 #include <string.h>
 
 #include "msg_mock.h"
 
-/* 65 B in two pieces, since the other side takes 64 at a time; an answer is asked for. */
+/* Send 65 B in two fragments, since the other side takes 64 B at a time, and ask for an answer. */
 static void
 test_sent(void **state)
 {
@@ -16,7 +19,7 @@ test_sent(void **state)
 	static const uint8_t last[17] = { 1, [7] = 3, [8] = 4, [16] = 'y' };
 	/* end, at id 2 */
 	static const uint8_t end[16] = { 4, [8] = 6, [12] = 2 };
-	/* all before id 1, all before id 2 */
+	/* all messages before id 1 were delivered; all before id 2 */
 	static const uint8_t answer[2][16] = { { 2, [8] = 5, [12] = 1 }, { 2, [8] = 5, [12] = 2 } };
 	static char x[64];
 	char y = 'y';
@@ -90,7 +93,7 @@ test_received(void **state)
 	assert_non_null(op);
 	if (op == NULL)
 		return;
-	/* The credit in it is the number of receives that are posted by now. */
+	/* The credit in the answer is the number of receives posted so far. */
 	bytes = op->buf;
 	assert_memory_equal(bytes + 4, answer + 4, 12);
 	mm_finish(&mm, op, 0, 16);

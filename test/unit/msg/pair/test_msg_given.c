@@ -107,7 +107,7 @@ test_again_echo(void **state)
 	close_both(c);
 }
 
-/* Counts of a closed connection stay in the context's. */
+/* The context's counters keep the counts of a connection that was closed. */
 static void
 test_counters(void **state)
 {

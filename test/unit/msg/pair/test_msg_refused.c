@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A side that asks for leat mode never sends a byte in plain mode: with a peer that does not speak
- * it, the connection ends without having been up, and posted requests come back with the reason.
+ * A side that asks for leat mode never sends a byte in plain mode. If the peer does not speak leat
+ * mode, the connection ends without having been up, and posted requests come back with the reason.
  */
 
 #include <errno.h>
@@ -29,7 +29,7 @@ post_all(struct leat_msg_conn *c)
 	}
 }
 
-/* Check that all came back in order, with that status. */
+/* Check that all requests came back in order, with this status. */
 static void
 all_back(int status)
 {
@@ -90,7 +90,7 @@ plain_listener(bool early_receives)
 	assert_int_equal(leat_msg_conn_mode(c), LEAT_MSG_AUTO);
 	drive_until(a.nb_back == 2 * NB);
 	all_back(-EPROTONOSUPPORT);
-	/* Requests that are posted later come back so, too. */
+	/* Requests that are posted later come back with -EPROTONOSUPPORT, too. */
 	a.nb_back = 0;
 	post_all(c);
 	drive_until(a.nb_back == 2 * NB);

@@ -111,7 +111,7 @@ test_close_while_connecting(void **state)
 	assert_int_equal(a.nb_ev[LEAT_MSG_UP] + a.nb_ev[LEAT_MSG_ENDED], 0);
 }
 
-/* Close first sends everything: more messages than credits, large ones among them. */
+/* A close first sends all queued messages: more than there are credits, and large ones, too. */
 static void
 drain(enum leat_msg_mode mode)
 {
