@@ -46,7 +46,7 @@ struct redb_client {
 	const struct redb_command *command;
 	struct redb_request *ring;
 	uint32_t head, nb;   /* requests without a reply: the first one, their number */
-	uint32_t nb_sent;    /* of nb: requests sent in full */
+	uint32_t nb_sent;    /* how many of these requests were sent in full */
 	uint64_t sent_bytes; /* bytes sent of the request that is sent in part */
 	uint64_t stamp;	     /* cycles: when bytes were last sent or received */
 	bool busy;	     /* counted in worker.nb_busy */

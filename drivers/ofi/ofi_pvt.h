@@ -307,8 +307,8 @@ struct ofi_addr {
 	fi_addr_t fi;
 	uint32_t refs;	  /* peers that use it */
 	uint32_t orphans; /* orphaned slots that refer to it */
-	uint32_t proofs;  /* of orphans: number of READs of statements, OFI_SLOT_PROOF */
-	uint32_t failed;  /* of orphans: number with OFI_SLOT_FAILED */
+	uint32_t proofs;  /* how many orphans are READs of statements, OFI_SLOT_PROOF */
+	uint32_t failed;  /* how many orphans have OFI_SLOT_FAILED */
 	uint16_t first;	  /* peer to which messages from this address are attributed */
 	uint64_t unused_since;
 	bool cut;	/* removed from the AV already */
@@ -316,7 +316,7 @@ struct ofi_addr {
 	bool drain_hit; /* a message met a standing receive */
 	/* messages from it were discarded: later ones must not be received either */
 	bool gap;
-	uint32_t live; /* of refs: connections that have proven the address and have not ended */
+	uint32_t live; /* how many of refs have proven the address and have not ended */
 	struct ofi_addr *next_draining;
 	/* standing receives: for plain and for tagged messages; or NULL */
 	struct ofi_slot *standing[2];
@@ -428,7 +428,7 @@ struct ofi_ep {
 	struct ofi_proof_read *proof_reads;
 	bool broken; /* some peer may have a broken_deadline */
 	uint32_t nb_orphans;
-	uint32_t nb_failed; /* of nb_orphans: number with OFI_SLOT_FAILED */
+	uint32_t nb_failed; /* how many orphans have OFI_SLOT_FAILED */
 	bool readable;	    /* a region was registered that peers may READ */
 	uint32_t nb_unused; /* addresses in addrs that no peer uses */
 	/* cycles: when an abort no longer waits, and closes the endpoint */

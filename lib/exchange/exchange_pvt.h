@@ -73,10 +73,10 @@ TAILQ_HEAD(exchange_list, exchange_conn);
 struct exchange_source {
 	LIST_ENTRY(exchange_source) link; /* entry in source_bucket or free_sources */
 	uint8_t key[EXCHANGE_SOURCE_KEY];
-	uint16_t refs;	  /* number of its slots */
-	uint16_t pending; /* of these, slots without HELLO */
-	uint16_t half;	  /* of these, slots between HELLO and READY */
-	uint16_t conns;	  /* of these, slots with an id */
+	uint16_t refs;	  /* slots of this source */
+	uint16_t pending; /* how many of them wait for HELLO */
+	uint16_t half;	  /* how many of them are between HELLO and READY */
+	uint16_t conns;	  /* how many of them have an id */
 };
 LIST_HEAD(exchange_source_list, exchange_source);
 

@@ -68,7 +68,7 @@ struct leat_queue_stats {
 	uint64_t posted;   /**< ops ever posted */
 	uint64_t returned; /**< ops returned in order */
 	uint64_t held;	   /**< ops that completed before an older one and were held back */
-	uint64_t held_now; /**< of those, ops that are held back now */
+	uint64_t held_now; /**< ops that are held back now */
 	/**
 	 * mean time held, ns (over the ops that were held); resolution: see LEAT_QUEUE_HOLD_SHIFT
 	 */

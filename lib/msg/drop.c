@@ -75,7 +75,7 @@ msg_drop(struct leat_msg_conn *c, struct msg_slot *s, enum msg_reason reason)
 void
 msg_drop_early(struct leat_msg_conn *c, struct msg_slot *s)
 {
-	/* The posted receive is as large as the request: the payload is cut off behind that. */
+	/* The posted receive is as large as the request: the payload is cut off at that length. */
 	mark(c, s, MSG_REASON_SIZE);
 }
 

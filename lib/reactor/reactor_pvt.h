@@ -165,7 +165,7 @@ struct leat_reactor {
 	struct leat_tune_object *tune __attribute__((aligned(LEAT_CACHE_LINE)));
 	struct {
 		uint64_t turns; /* number of turns that the control thread saw last */
-		uint64_t since; /* when it first saw that, cycles; 0: not in a turn then */
+		uint64_t since; /* when it first saw that number, cycles; 0: not in a turn then */
 		uint64_t busy;	/* cycles reported so far */
 	} stall;
 	bool long_turns;       /* long turns are not reported as stalls; set by any thread */

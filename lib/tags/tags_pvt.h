@@ -306,7 +306,7 @@ struct tags_ep {
 
 	uint16_t window[TAGS_CLASSES];
 	uint16_t segment;
-	uint32_t nb_recvs, nb_own; /* of each peer: bounce buffers; own segments */
+	uint32_t nb_recvs, nb_own; /* per peer: number of bounce buffers; of own segments */
 	uint32_t nb_shared;
 	uint32_t nb_onesided, onesided_max; /* one-sided ops with the device */
 	uint32_t tx_depth;		    /* send depth of the inner endpoint */

@@ -15,7 +15,7 @@ struct resource_wait {
 	struct task_wait_type type; /* with the resource's name */
 	struct leat_resource_op *op;
 	bool asked;    /* the resource's cancel was called */
-	bool promised; /* that call returned FREED or WILL: the result is -ECANCELED */
+	bool promised; /* its cancel returned FREED or WILL: the result is -ECANCELED */
 };
 
 static enum leat_cancel

@@ -83,8 +83,8 @@ struct ct_globals {
 	struct leat_dev *dev;
 	struct leat_dev_info info; /* limits of an endpoint with all tested ops */
 	enum ct_mode mode;
-	enum leat_ep_type type; /* of all endpoints */
-	uint64_t seed;		/* of the current run */
+	enum leat_ep_type type; /* type of all endpoints */
+	uint64_t seed;		/* seed of the current run */
 	uint32_t nb_seeds;	/* runs of each test, each with the next seed */
 	const char *filter[32]; /* globs: a test runs if one matches, or if there are none */
 	uint32_t nb_filter;
@@ -98,7 +98,7 @@ struct ct_globals {
 	const char *cable;	/* command that pulls the cable between the sides, or NULL */
 	bool impatient;		/* the device ends a connection to a peer without receives */
 	bool eal_memory;	/* buffers and most regions lie in EAL memory */
-	int argc;		/* of the program, passed to its children */
+	int argc;		/* the program's arguments, which its children get as well */
 	char **argv;
 };
 extern struct ct_globals ct;

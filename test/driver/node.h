@@ -49,7 +49,7 @@ struct ct_slot {
 	struct ct_slot *next;
 	struct ct_buf *buf;
 	uint64_t qseq;
-	uint64_t size; /* of the message that is expected or sent */
+	uint64_t size; /* bytes of the message that is expected or sent */
 	uint32_t qid;
 	uint32_t idx;
 	uint16_t stream;

@@ -413,7 +413,7 @@ thousand_ten_times(void)
 {
 	const uint32_t n = RTE_MIN(RTE_MIN(RTE_MAX(ct_scaled(CONNS), 20u), CONNS),
 				   (uint32_t)ct.info.max_peers);
-	/* The connections' send queues are what takes memory. */
+	/* Small send queues: they take most of a connection's memory. */
 	struct ct_conf conf = { .max_peers = (uint16_t)n, .tx_depth = 8 };
 	static uint16_t peers[CONNS];
 	struct ct_side a = ct_near(0), b = ct_far(0);

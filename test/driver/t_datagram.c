@@ -107,7 +107,7 @@ too_long_in_the_middle(void)
 	ct_pair_close(&p);
 }
 
-/* A receive that is too small fails, no byte behind its buffer is written, and the rest goes on. */
+/* A receive that is too small fails, and no byte after its buffer is written. Others succeed. */
 static void
 receive_too_small(void)
 {

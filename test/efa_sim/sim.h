@@ -284,9 +284,9 @@ struct sim_cq {
 	};
 	struct efadv_cq dv;
 	pthread_mutex_t poll_lock; /**< from start_poll to end_poll */
-	pthread_mutex_t lock;	   /**< of the ring */
+	pthread_mutex_t lock;	   /**< lock of the ring */
 	struct sim_cqe *ring;
-	uint32_t size; /**< of the ring: a power of two */
+	uint32_t size; /**< slots of the ring: a power of two */
 	uint32_t head, tail;
 	_Atomic uint32_t nb;
 	/** send and receive queues that complete here: a QP can count twice */
@@ -366,7 +366,7 @@ struct sim_qp {
 	TAILQ_HEAD(sim_wqes, sim_wqe) free, held;
 	uint32_t sq_depth;
 	uint64_t seq;	   /**< posts so far */
-	uint64_t left_seq; /**< one behind the latest post that has left */
+	uint64_t left_seq; /**< 1 more than the number of the latest post that has left */
 	uint64_t nb_random;
 	_Atomic uint64_t wake_ns; /**< when the next held request leaves by time */
 	/** @} */

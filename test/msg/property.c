@@ -190,7 +190,7 @@ post_sends(struct stream *s, unsigned int n)
 		check(reqs[i]->state != 0, "a request came back inside of the call");
 }
 
-/* Half-close behind the last message. The receiver must have all messages when it learns of it. */
+/* Half-close after the last message. The receiver must have all messages when it learns of it. */
 static void
 half_close(struct stream *s)
 {

@@ -35,7 +35,7 @@ struct request {
 /* Messages from one side of a connection to the other. */
 struct stream {
 	struct leat_msg_conn *from, *to;
-	struct leat_mr *from_mr, *to_mr; /* of all buffers, at the two endpoints */
+	struct leat_mr *from_mr, *to_mr; /* regions of all buffers, at the two endpoints */
 	uint64_t id;
 	uint64_t total, sends, recvs; /* requests posted */
 	uint64_t sent, rback;	      /* requests that came back */
@@ -52,7 +52,7 @@ struct stream {
 struct side {
 	struct leat_ep *ep;
 	struct leat_msg *m;
-	struct leat_mr *mr; /* of all buffers; NULL: the device needs none */
+	struct leat_mr *mr; /* region of all buffers; NULL: the device needs none */
 	uint64_t memory;
 	uint32_t credits;
 };

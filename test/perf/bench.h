@@ -125,7 +125,7 @@ enum bench_kind {
 };
 
 struct bench_result {
-	const char *name; /* of the target, e.g. "ring-lat-vs-line" */
+	const char *name; /* name of the target, e.g. "ring-lat-vs-line" */
 	const char *unit;
 	enum bench_kind kind;
 	double target;		      /* 0: none */

@@ -46,14 +46,14 @@
 
 #define HELPERS_MAX 2
 
-enum what { LEAT, REF, OWN, NB }; /* of each table; OWN: of the latency only */
+enum what { LEAT, REF, OWN, NB }; /* variants of a table; OWN: only in that of the latency */
 
 /* What one row measures. */
 static const struct table {
 	const char *name;
 	unsigned int writers, readers; /* 0: a round trip */
 	unsigned int burst;
-	double target; /* ns, of a round trip the ratio */
+	double target; /* ns; for a round trip: ratio of leat to the reference */
 	uint64_t frames, smoke;
 } tables[] = {
 	{ "channel-rate", 1, 1, 1, 100, 50000, 1000 },
@@ -77,7 +77,7 @@ static struct shared {
 
 static const struct leat_channel_conf conf = { .size = BUFFER, .notify = LEAT_CHANNEL_NOTIFY_NONE };
 static struct leat_channel *ch[2];
-static struct leat_channel *own; /* of this process alone */
+static struct leat_channel *own; /* a channel that only this process uses */
 static struct rte_ring *ring;
 
 static void *

@@ -32,12 +32,12 @@
 #define PEERS 4
 #define PLACES 32
 
-/* What posts and completes, on either side of the comparison. */
+/* The simulated device, which both variants use: ops in flight, and the order of completions. */
 static struct {
 	struct leat_op *flight[WINDOW];
 	uint32_t nb_flight;
 	uint32_t nb_done;
-	const uint16_t *order; /* of this window's completions */
+	const uint16_t *order; /* order of completions in this window */
 } dev;
 
 struct place {

@@ -38,7 +38,7 @@ static struct {
 	uint64_t n; /* messages per repeat */
 	struct rte_mempool *pool;
 	struct rte_ring *ring;
-	uint64_t sum[2]; /* of what was sent, and received */
+	uint64_t sum[2]; /* sums of the words sent, and of those received */
 	struct leat_op send[SENDS], recv[RECVS];
 	struct msg out[SENDS], in[RECVS];
 } b;
@@ -63,7 +63,7 @@ read_all(const struct msg *m)
 	return sum;
 }
 
-/* What fill(m, value) comes to. */
+/* Return the sum of the words that fill() writes to n messages. */
 static uint64_t
 sum_of(uint64_t n)
 {

@@ -55,7 +55,7 @@ static const char *const devices[DEVICES] = { "fabric_shm0", "fabric_ring0", "fa
 static const struct measure {
 	unsigned int nb_variants;
 	uint8_t variants[BENCH_VARIANTS_MAX];
-	uint8_t kind; /* of the links */
+	uint8_t kind; /* kind of the links */
 	uint32_t n, smoke_n;
 } measures[MEASURES] = {
 	[LAT] = { 4, { SHM, RING, OFI, LINE }, LINK_LAT, 500, 50 },
@@ -102,7 +102,7 @@ struct shared {
 	uint32_t ready __attribute__((aligned(128))); /* seq of the order that was begun */
 	uint32_t done __attribute__((aligned(128)));  /* seq of the order that is done */
 	uint64_t pushed;			      /* bench_pushed_off() of the second side */
-	uint64_t sum;				      /* of the received words */
+	uint64_t sum;				      /* sum of the received words */
 	uint32_t stop __attribute__((aligned(128)));  /* ADD: seq of the order that ends */
 	uint32_t listening;
 	char addr[DEVICES][LINK_KINDS][LEAT_ADDR_MAX];

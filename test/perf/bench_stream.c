@@ -41,7 +41,7 @@ static const char *const lcores_names[LCORES] = { "one", "two" };
 static const struct table {
 	const char *name;
 	uint32_t size;
-	uint32_t n, few; /* of a repeat; with --smoke */
+	uint32_t n, few; /* round trips or writes per repeat; the same with --smoke */
 	bool lat;
 } tables[] = {
 	{ "lat-64", 64, 2000, 64, true },
@@ -54,7 +54,7 @@ static struct {
 	struct lcores l;
 	const struct table *table;
 	uint32_t n;
-	unsigned int lcores; /* that are used */
+	unsigned int lcores; /* enum lcores_used */
 	bool p99;
 	uint64_t asked; /* start of the current request, cycles */
 	uint32_t nb_times;

@@ -52,7 +52,7 @@ stream(struct conn *c, bool soak)
 }
 
 /*
- * Writes that end at the end of the server's window, one byte before it and one behind it, and
+ * Writes that end at the end of the server's window, one byte before it or one byte after it, and
  * writes that then have room for a single byte.
  */
 static int

@@ -10,7 +10,7 @@ struct rule {
 	const char *name;
 	/* Returns 0, or -1 with c->why. */
 	int (*run)(struct conn *c, bool soak);
-	uint32_t windows[WINDOWS_MAX]; /* 0 behind the last; none: 1 MiB */
+	uint32_t windows[WINDOWS_MAX]; /* bytes, up to the first 0; no window: 1 MiB */
 	bool asks, noisy;	       /* as in struct conn_conf */
 };
 

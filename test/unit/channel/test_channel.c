@@ -245,7 +245,7 @@ dead_writer_holds_nobody_up(void **state)
 		;
 	assert_in_range(i, 2, 99);
 	assert_int_equal(n, 1);
-	/* So does a reader that sleeps. */
+	/* A reader that sleeps finds the dead writer by itself, too. */
 	die_with(&s, 0, LEN);
 	assert_int_equal(send_number(ch, 2, LEN), 0);
 	assert_int_equal(leat_channel_wait(ch, LEAT_CHANNEL_FOREVER), 0);

@@ -322,7 +322,7 @@ one_stuck(void **state)
 	for (left = 0; left < 34; left++) {
 		f.sent = f.taken = 0;
 		ring_pair_open(&f.p, SHALLOW, NULL);
-		/* the stuck message is tried in each slot, in the first lap and behind it */
+		/* the stuck message is tried in each slot, in the first lap and in later ones */
 		flow_send(&f, left % 16);
 		flow_take(&f, left % 16);
 		flow_answer(&f);

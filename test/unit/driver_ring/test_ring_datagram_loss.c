@@ -17,7 +17,7 @@
 
 /* ---- lost datagrams ---- */
 
-/* A full ring drops new messages, and none that it holds; the sender's ops go on as ever. */
+/* A full ring drops new messages, and none that it holds; the sender's ops still succeed. */
 static void
 full(void **state)
 {

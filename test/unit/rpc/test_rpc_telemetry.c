@@ -289,7 +289,7 @@ test_not_driven(void **state)
 }
 
 static bool over;
-static unsigned int first; /* the context that is asked for; some behind it are asked for, too */
+static unsigned int first; /* ask for this context, and for some with higher numbers */
 
 static void *
 ask_on(void *arg)

@@ -59,7 +59,7 @@ test_leave_cxx(void **state)
 	assert_int_equal(task_test_run(leave_all, (void *)(uintptr_t)block_cases_cxx), 0);
 }
 
-/* A cancelled task leaves a mask by return: behind it, the signal counts again. */
+/* A cancelled task leaves a mask by return: from then on the signal counts again. */
 static int
 polite(struct leat_scope *s)
 {

@@ -37,7 +37,7 @@ is_stubborn(void *arg)
 struct policy_case {
 	const char *name;
 	enum leat_scope_policy policy;
-	struct plan plan[BRANCHES]; /* ends at the first without a time */
+	struct plan plan[BRANCHES]; /* the branches, up to the first plan without a time */
 	unsigned int within;	    /* us; 0: no limit */
 	int ret;		    /* result that leat_scope_wait() must have */
 	int winner;

@@ -329,7 +329,7 @@ test_no_room(void **state)
 /* ---- cancelled from outside ---- */
 
 struct outside {
-	uint64_t after_us; /* when it cancels the two */
+	uint64_t after_us; /* time after which the two functions are cancelled */
 	struct plan p[2];
 	struct leat_task_branch b[2];
 	int ret;

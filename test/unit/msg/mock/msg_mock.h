@@ -63,7 +63,7 @@ void mm_arrive64(struct mm *mm, uint16_t peer, uint64_t tag, uint64_t value);
 /* Check that a send with that tag and these bytes was posted, and complete it. */
 void mm_sent(struct mm *mm, uint16_t peer, uint64_t tag, const void *data, uint64_t len);
 
-/* Send a message now, alone: the turn ends behind it. */
+/* Send a message now and alone: end the turn after it, so that no other message joins it. */
 void mm_send(struct leat_msg_conn *c, struct leat_msg_req *req, const void *buf, uint64_t size);
 void mm_recv(struct leat_msg_conn *c, struct leat_msg_req *req, void *buf, uint64_t size);
 

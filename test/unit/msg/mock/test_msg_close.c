@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Closing right behind the first messages (leat mode): the other side may not know yet that the
+ * Closing right after the first messages (leat mode): the other side may not know yet that the
  * connection is up, and is asked before it is disconnected.
  */
 

@@ -192,7 +192,7 @@ test_zero(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* Errors of the other side, with the payload before the length or behind it. */
+/* Errors of the other side, whose payload comes before the length or after it. */
 static void
 hostile(int status, uint64_t length, const void *data, uint64_t len)
 {

@@ -67,7 +67,7 @@ void end_drive(struct end *e);
 		}                                                                                  \
 	} while (0)
 
-/* Send a message now, alone: the turn ends behind it. */
+/* Send a message now and alone: end the turn after it, so that no other message joins it. */
 void send1(struct leat_msg_conn *c, struct leat_msg_req *req, const void *buf, uint64_t size);
 void recv1(struct leat_msg_conn *c, struct leat_msg_req *req, void *buf, uint64_t size);
 /* Connect with conf, with which b accepts as well, and wait until both sides are up. */

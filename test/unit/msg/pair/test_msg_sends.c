@@ -58,7 +58,7 @@ gathered(const struct leat_msg_conn_conf *conf, uint64_t size, int status)
 	memset(in, 0, BIG);
 	tx.iov = iov;
 	tx.nb_iov = cut(iov, size);
-	/* Other messages are sent before and behind it. */
+	/* Other messages are sent before and after it. */
 	send1(c, &before, "before", 6);
 	assert_int_equal(leat_msg_send(c, &req, 1), 1);
 	send1(c, &after, "after", 5);
@@ -403,7 +403,7 @@ test_shutdown(void **state)
 	close_both(c);
 }
 
-/* Small messages on the fast path, and the end right behind them. */
+/* A shutdown right after a small message on the fast path: the message arrives before the end. */
 static void
 test_shutdown_small(void **state)
 {

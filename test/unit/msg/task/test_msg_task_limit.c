@@ -117,7 +117,7 @@ recv_begun(void *arg)
 	memset(in, 0x55, BIG);
 	works(&p);
 
-	/* A message behind it came whole: its task need not wait for its turn. */
+	/* A later message came whole: its task need not wait for the large one. */
 	hold(p.c);
 	sender = start(&k);
 	small = (struct call){ .c = p.s, .buf = in, .len = BIG };
