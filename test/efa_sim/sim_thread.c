@@ -18,7 +18,7 @@ static struct {
 	pthread_mutex_t list_lock; /* taken before the lock of a QP */
 	LIST_HEAD(, sim_qp) qps;
 
-	pthread_mutex_t lock; /* of the other fields; taken after the lock of a QP */
+	pthread_mutex_t lock; /* guards the other fields; taken after the lock of a QP */
 	pthread_cond_t cond;
 	pthread_t thread;
 	bool running, stop;

@@ -243,7 +243,7 @@ nb_helpers(const struct table *t)
 	return t->writers == 2 || t->readers == 2 ? 2 : 1;
 }
 
-/* Each side's part. first: the one with a CPU to itself; what is on the other one may be two. */
+/* Do one process's part of a run. first: it has a CPU to itself, and the others share one. */
 static void
 work(const struct table *t, bool first, enum what what, uint64_t n)
 {
@@ -334,7 +334,7 @@ format(void *mem, uint64_t bytes)
 		bench_die("%s", leat_channel_error());
 }
 
-/* One row. Its helpers live as long as it does: one that has nothing to do would share a CPU. */
+/* Run one row. Its helpers end with it: an idle helper would share a CPU with the next row's. */
 static void
 run_table(const struct table *t, const struct bench_args *args, void *mem[3], uint64_t bytes,
 	  const int *cpus)

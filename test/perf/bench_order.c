@@ -87,7 +87,7 @@ layer_poll(struct leat_ep *e)
 		leat_op_finish(e, completed(), 0, 8);
 }
 
-/* The same of a driver whose device sends to one peer and completes in order. */
+/* Post and poll of a driver whose device sends to one peer and completes in order. */
 
 static uint16_t
 sent_post(struct leat_ep *e, struct leat_op **burst, uint16_t n)
@@ -166,7 +166,7 @@ bare_poll(struct bare *b)
 	}
 }
 
-/* As sent_poll(): in order, and the length is the op's. */
+/* As sent_poll(): ops complete in order, each with the length that was posted. */
 static void
 bare_sent_poll(struct bare *b)
 {

@@ -123,7 +123,7 @@ make_contexts(void)
 	task_control_get(&control);
 	task_begin(&b.here[LEAT], b.stack[LEAT] + STACK - 64, leat_there, NULL, &control);
 	for (i = BARE; i < SWITCHES; i++) {
-		/* Below the word that is a return address after a call. */
+		/* Leave out the topmost word: after a call it would be the return address. */
 		char *top = b.stack[i] + STACK - 64 - sizeof(void *);
 		struct task_frame *frame = (struct task_frame *)(void *)(top - sizeof(*frame));
 

@@ -38,7 +38,7 @@ struct link {
 	bool fed;		    /* the reader was fed with replies while writing */
 	size_t borrowed;	    /* bytes lent to the library by hook_read_zc() */
 
-	/* Of asynchronous contexts. */
+	/* Fields of asynchronous contexts. */
 	redisAsyncContext *ac; /* NULL: the context wants no more events */
 	uint32_t want;	       /* LEAT_STREAM_* that it asked for */
 	bool up;	       /* the outcome of connecting was reported */

@@ -35,7 +35,7 @@ struct leat_redis_link {
 	uint64_t timeout_us; /* of each wait; 0: none */
 	redisContext *c;
 
-	/* Of asynchronous contexts. */
+	/* Fields of asynchronous contexts. */
 	struct leat_redis_async ac;
 	struct pending *head, **tail; /* commands that wait for their replies */
 	leat_redis_status *on_connect, *on_disconnect;

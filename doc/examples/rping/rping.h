@@ -71,7 +71,7 @@ extern struct options opt;
 extern struct memory mem;
 extern struct leat_ep *ep;
 extern struct session sessions[PEERS]; /* by peer */
-extern uint64_t pings;		       /* of all sessions */
+extern uint64_t pings;		       /* pings of all sessions */
 
 /* Report an error on stderr, and make the program's exit code 1. */
 void report_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

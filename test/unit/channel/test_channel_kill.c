@@ -242,7 +242,7 @@ survive(const struct ctx *c, struct leat_channel *ch, unsigned int k)
 	bool ended;
 	int ret;
 
-	/* A survivor that attached after the death has already recovered them by that. */
+	/* A survivor that attached after the death has recovered the dead when it attached. */
 	assert_in_range(leat_channel_recover(ch), ch == c->parent ? 1 : 0, 3);
 	assert_int_equal(leat_channel_recover(ch), 0);
 	if (c->sc->with == SLOW_LAST)

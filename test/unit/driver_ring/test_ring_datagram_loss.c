@@ -226,7 +226,7 @@ sender_goes(void **state)
 
 #define CONNECTIONS 500
 
-/* Of this process, in bytes: address space, and memory in use. */
+/* Get the address space and the memory in use of this process, in bytes. NULL: not wanted. */
 static void
 statm(uint64_t *addresses, uint64_t *memory_used)
 {

@@ -235,7 +235,8 @@ counters_wrap(void **state)
 }
 
 /*
- * A queue pair begins just before the wrap; and a send fails behind successful ones, at each place.
+ * The numbers of a queue pair's requests begin just before the wrap; and a send fails after
+ * successful ones, at each place of the ring.
  */
 static void
 failure_at_wrap(void **state)

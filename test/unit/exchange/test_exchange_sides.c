@@ -180,7 +180,7 @@ test_linger(void **state)
 	assert_int_equal(leat_exchange_close(b.x, cb, NULL), -ENOTCONN);
 	side_until(&a, !leat_exchange_lingers(a.x, ca));
 
-	/* The other side disappears meanwhile, or never answers: nothing is left behind. */
+	/* The other side disappears before this side has closed: nothing is left behind. */
 	side_connect(&a, &b, &ca, &cb);
 	assert_int_equal(leat_exchange_close(a.x, ca, NULL), 0);
 	assert_int_equal(side_event(&b, &a)->type, LEAT_EXCHANGE_DOWN);

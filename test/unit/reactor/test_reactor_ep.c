@@ -336,8 +336,8 @@ test_ep_drain(void **state)
 	assert_int_equal(drained.released, 1);
 
 	/*
-	 * The endpoint does not: it is shut down after three quarters of the time, and then comes
-	 * to rest.
+	 * An endpoint that does not come to rest by itself is shut down after three quarters of the
+	 * time, and then does.
 	 */
 	drain_init(&a, UINT_MAX);
 	begin = test_clock;

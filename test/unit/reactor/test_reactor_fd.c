@@ -385,7 +385,7 @@ test_many(void **state)
 			quiet += pairs[i].calls == 0;
 	} while (quiet > 0 && rounds < n);
 	assert_int_equal(quiet, 0);
-	/* A look takes 64, and none twice before all were reported. */
+	/* Each look reports 64 descriptors, and none twice before all were reported. */
 	assert_in_range(rounds, n / 64, n / 64 + 1);
 
 	/* Every other descriptor is deleted, and its slot is used again. */

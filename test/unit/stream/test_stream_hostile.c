@@ -46,7 +46,7 @@ teardown(void **state)
 	return 0;
 }
 
-/* Check the other stream of the server, which is pair.s from its connect on. */
+/* Check that bytes pass on the stream beside the hostile one; s is its end at the server. */
 static void
 bystander(struct leat_stream *s)
 {

@@ -45,7 +45,7 @@ uint16_t tp_connect(uint8_t msg, uint8_t data, uint8_t reply);
  * sees it in the next poll.
  */
 void tp_arrive(uint16_t peer, struct tags_hdr *h, const void *bytes, uint32_t n);
-/* As tp_arrive(), with the token as; a segment with a token of another connection takes no seq. */
+/* As tp_arrive(), with `as` for the token; another connection's token takes no seq. */
 void tp_arrive_as(uint16_t peer, uint64_t as, struct tags_hdr *h, const void *bytes, uint32_t n);
 /* For a connection not from tp_connect(): set what the layer said in its hello. */
 void tp_known(uint16_t peer, const uint8_t *hello);

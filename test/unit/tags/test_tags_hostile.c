@@ -134,7 +134,7 @@ test_old_token(void **state)
 		assert_int_equal(leat_ep_events(tp_ep, NULL, 0), 0);
 		assert_int_equal(tp_connect(16, 8, 4), i < 2 ? i + 2 : 0);
 	}
-	/* Whichever peer the device names as their source, and whatever slot the token names. */
+	/* They are dropped whichever peer the device names as their source, and for any slot. */
 	for (i = 0; i < 192; i++) {
 		tp_arrive_as((uint16_t)(i % 4), old, &h, NULL, 0);
 		tp_arrive_as(0, old ^ UINT64_C(1) << 48, &h, NULL, 0);

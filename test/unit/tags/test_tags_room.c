@@ -136,8 +136,8 @@ test_back(void **state)
 }
 
 /*
- * Connections that end while the device has their segments: those of the next connection are
- * others, or wait.
+ * Connections end while the device has their segments: the next connections use other segments, or
+ * wait for them.
  */
 static void
 test_gone(void **state)

@@ -39,7 +39,7 @@ cancel_one_of_two_scopes(void *arg)
 	leat_scope_init(&s);
 	for (i = 0; i < 2; i++)
 		nest_start(&s, &n[i]);
-	/* Each of both cancels its own scope; neither is cancelled by the other. */
+	/* Each of two nested scopes is cancelled by its own branch, and not by the other's. */
 	assert_int_equal(leat_scope_wait(&s), 0);
 	for (i = 0; i < 2; i++) {
 		assert_int_equal(n[i].c.result, 0);
@@ -231,7 +231,7 @@ results_and_first_failure(void *arg)
 	leat_scope_init(&s);
 	assert_int_equal(leat_scope_failure(&s, &name), 0);
 	assert_string_equal(name, "");
-	/* The result of the first to end in time, not in order. */
+	/* The failure that came first in time counts, not that of the branch added first. */
 	for (i = 0; i < 5; i++)
 		assert_int_equal(leat_scope_branch(&s,
 						   i == 2   ? "late"

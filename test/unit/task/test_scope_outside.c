@@ -389,8 +389,8 @@ task_moments(void *arg)
 RULE(test_task_moments, task_moments)
 
 /*
- * Cancelled in a join, the task ends and the joined task goes on; a branch cancelled on its own:
- * its siblings go on.
+ * A task that is cancelled in a join ends, and the joined task goes on. When a branch is cancelled
+ * on its own, its siblings go on.
  */
 static int
 joins(void *arg)

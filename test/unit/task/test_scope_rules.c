@@ -190,8 +190,8 @@ rule_5(void *arg)
 
 	(void)arg;
 	/*
-	 * The same scope, then an enclosing one: its signal comes, in the same turn, before the
-	 * nested canceller makes its call.
+	 * In one turn three branches cancel: two of the same scope, then one of a nested scope. The
+	 * first cancel's signal reaches the nested scope before its own branch makes the call.
 	 */
 	leat_scope_init(&s);
 	canceller_start(&s, &first, NULL);
@@ -273,7 +273,7 @@ rule_5_child_skipped(void *arg)
 	/* The stubborn branch is not cancelled a second time. */
 	assert_int_equal(k.stubborn.h.cancels, 1);
 	assert_int_equal(k.stubborn.ret, 3);
-	/* The stayer's own cancel spared the stayer, so that only this one reached it. */
+	/* The stayer's own cancel did not reach the stayer: only this one did. */
 	assert_int_equal(k.stayer.wait, -ECANCELED);
 	assert_int_equal(k.stayer.h.cancels, 1);
 	assert_int_equal(k.result, 0);

@@ -152,8 +152,8 @@ counting(void *arg)
 	assert_int_equal(leat_task_event_wait(&c->go), 0);
 	leat_tasks_stats_get(leat_tasks_self(), &s);
 	/*
-	 * Tasks that were woken with this one and have not run yet, those that yielded, and this
-	 * one.
+	 * Ready are: this task, those that were woken with it and have not run yet, and those that
+	 * yielded.
 	 */
 	assert_int_equal(s.ready, c->ready);
 	assert_int_equal(leat_task_yield(), 0);

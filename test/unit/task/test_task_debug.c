@@ -142,7 +142,7 @@ leave_scope(uint64_t *us)
 	assert_int_equal(leat_scope_branch(&s, "a", branch, us, NULL), 0);
 }
 
-/* So deep in the stack that later calls of its caller do not overwrite it. */
+/* Leave a scope so deep in the stack that later calls of the caller do not overwrite it. */
 static __rte_noinline void
 leave_scope_deep(uint64_t *us)
 {
@@ -162,7 +162,7 @@ returns_from_function(void *arg)
 	log_begin();
 	assert_int_equal(leat_task_sleep(1), 0);
 	log_end();
-	/* The memory that the branches use is still intact, thanks to its place. */
+	/* The scope, far below this frame, is still intact: its branches can end. */
 	assert_int_equal(leat_scope_wait(left), 0);
 	(void)arg;
 	return 0;

@@ -488,7 +488,7 @@ test_alive(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* This side was not driven: that is not the peer's silence. */
+/* Time in which this side was not driven does not count as the peer's silence. */
 static void
 test_own_sleep(void **state)
 {

@@ -501,7 +501,7 @@ test_limits(void **state)
 	mm.nb_ev[LEAT_MSG_CLOSED] = 0;
 }
 
-/* The tests above take the path that they mean to. */
+/* The tests above took the path that they are meant to test, fast or general. */
 static void
 test_way(void **state)
 {

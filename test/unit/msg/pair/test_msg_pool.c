@@ -27,7 +27,7 @@ enum how {
 	HOW_CLOSED,  /* the server closes it at once */
 	HOW_DRAINED, /* ... and gives it time, which passes */
 	HOW_CANCEL,  /* it dies; the server's receives were cancelled before */
-	HOW_TWICE,   /* it dies, and the server closes the connection during that */
+	HOW_TWICE,   /* it dies, and the server closes the connection meanwhile */
 	HOW_ALL,
 };
 

@@ -349,7 +349,7 @@ on_talk_event(void *arg, const struct leat_msg_event *ev)
 
 /*
  * The other side's answers wake the reactor, and so do connection events. Otherwise it looks for
- * events only every second: a wait that only that ends is a lost wake-up.
+ * events only every second: a wait that lasts until then shows a lost wake-up.
  */
 static void
 test_blocking(void **state)

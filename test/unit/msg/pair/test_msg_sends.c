@@ -156,7 +156,7 @@ test_fragments_given_up(void **state)
 		if (a.nb_back < sent)
 			break;
 	}
-	/* The last send waits for credit; so does this one, behind its first fragments. */
+	/* The last send waits for credit, and so does this one, until receives return some. */
 	tx.iov = &iov;
 	tx.nb_iov = 1;
 	tx.deadline = leat_now() + leat_us_to_cycles(2000);

@@ -70,7 +70,8 @@ test_closed_by(void **state)
 }
 
 /*
- * The end comes from below the connection: a text of fabric, which has the peer's name or gets it.
+ * The endpoint ends the connection: the text is lib/fabric's, and the peer's name is added if the
+ * text lacks it.
  */
 static void
 test_disconnected(void **state)
