@@ -101,7 +101,7 @@ struct leat_msg_net_conf {
 	uint16_t credits;
 	uint32_t eager_max;	 /**< see leat_msg_conf */
 	uint64_t max_size;	 /**< longest message accepted, bytes; 0: leat_dev_info.max_msg */
-	enum leat_msg_mode mode; /**< format of its connections */
+	enum leat_msg_mode mode; /**< mode of the net's connections */
 	/**
 	 * Connections that are up and wait for leat_msg_task_accept(); further connectors are
 	 * rejected, with a text that says so. 0: max_conns.

@@ -33,7 +33,7 @@
  * call.
  */
 #define EXPIRED_PER_RUN 256
-/* Looks per idle time. */
+/* Number of checks within idle_us whether anything has come from the peer. */
 #define LOOKS 4u
 
 /* ---- requests ---- */

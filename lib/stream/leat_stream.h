@@ -506,7 +506,7 @@ struct leat_stream_net_stats {
 	uint64_t refused;	     /**< connections refused: by admit, mem_max or max_streams */
 	uint64_t closed;	     /**< streams that ended without an error */
 	uint64_t failed;	     /**< streams that ended otherwise */
-	uint64_t protocol;	     /**< of failed: streams whose peer broke the protocol */
+	uint64_t protocol;	     /**< part of failed: streams whose peer broke the protocol */
 	uint64_t tx_bytes,	     /**< bytes written to the memory of peers */
 		rx_bytes;	     /**< bytes that arrived */
 	uint64_t tx_notices,	     /**< WRITE_IMM posted */

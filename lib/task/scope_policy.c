@@ -66,7 +66,7 @@ end_decides(struct leat_scope *s, struct leat_task *t, int ret)
 		return;
 	}
 	won(s, t, ret);
-	/* No function reads the winner's name of a run. */
+	/* In a run (leat_task_race.h) no call returns the winner's name. */
 	if ((s->flags & SCOPE_RUN) == 0)
 		memcpy(s->won, t->name, sizeof(s->won));
 	if ((s->flags & SCOPE_CANCELLED) == 0) {
