@@ -47,8 +47,8 @@ check_pid(const struct leat_channel *ch, int err, uint64_t *start)
 	if (chan_ns_same(chan_ns_self(), ns) && chan_start_self(start) == 0)
 		return 0;
 	return chan_err(EXDEV,
-			"channel: its dead can't be told from the living: %s%s, and it was made in "
-			"another pid or time namespace, or /proc is not that of this process's",
+			"channel: dead participants can't be detected: %s%s, and it was created in "
+			"another pid or time namespace, or /proc is that of another namespace",
 			ch->map->fd < 0 ? "memory without a file" : "no lock on its file: ",
 			ch->map->fd < 0 ? "" : strerror(err));
 }

@@ -7,7 +7,7 @@ import json
 
 from .model import Component, Field, Number, Report, Setting
 
-WHEN = {"now": "now", "next": "with the next that is made", "start": "at start"}
+WHEN = {"now": "now", "next": "with the next object", "start": "at start"}
 
 
 def number(value: bool | Number | str) -> str:
