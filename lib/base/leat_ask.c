@@ -9,7 +9,10 @@
 
 #include "leat_ask.h"
 
-/* Wait for an answer, seconds: longer than the longest interval between an owner's checks. */
+/*
+ * Longest time to wait for an answer, seconds. It exceeds the longest interval at which an owner
+ * checks for questions.
+ */
 #define WAIT_S 2
 
 static pthread_cond_t answered;

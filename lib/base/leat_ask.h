@@ -68,7 +68,7 @@ leat_ask_pending(const struct leat_asked *a)
 	return unlikely(__atomic_load_n(&a->question, __ATOMIC_RELAXED) != NULL);
 }
 
-/* Owner: answer the question. arg is for fill(). */
+/* Owner: answer the question. fill() copies the values asked for to q, and gets arg. */
 void leat_ask_answer(struct leat_ask_kind *kind, struct leat_asked *a,
 		     void (*fill)(struct leat_question *q, const void *arg), const void *arg);
 
@@ -76,8 +76,9 @@ void leat_ask_answer(struct leat_ask_kind *kind, struct leat_asked *a,
 int leat_ask_list(struct leat_ask_kind *kind, struct rte_tel_data *d);
 
 /*
- * Telemetry: ask the object that params names: "ID" or "ID,FIRST". q is the first member of a
- * zeroed copy.
+ * Telemetry: ask the object that params names. params is "ID" or "ID,FIRST": the object's id,
+ * stored in *id, and the index in its list at which the answer begins (default 0). q is the first
+ * member of a zeroed copy.
  * @return 0: asked, and answered if q->filled; -EINVAL: params is malformed; -ENOENT: no such
  *   object
  */
@@ -86,8 +87,8 @@ int leat_ask(struct leat_ask_kind *kind, const char *params, struct leat_questio
 
 /*
  * Telemetry: write a dictionary of the n copied list entries under a key of d; no key if n is 0.
- * add() writes the i-th entry. When it fails, for want of memory, the other entries are left out:
- * the dictionary then has fewer entries than the object's counters say.
+ * add() writes the i-th entry. When add() fails, for want of memory, the other entries are left
+ * out: the dictionary then has fewer entries than the object's counters say.
  * @return 0, or as rte_tel_data_add_...(); -ENOMEM
  */
 int leat_ask_add_all(struct rte_tel_data *d, const char *key, uint32_t n,

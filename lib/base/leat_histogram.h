@@ -43,8 +43,8 @@ struct leat_histogram {
 	uint64_t max;	     /**< largest value; 0 when empty */
 	uint64_t sum_hi,     /**< sum of the values, upper 64 of 128 bits */
 		sum_lo;	     /**< sum of the values, lower 64 bits */
-	uint64_t squares_hi, /**< sum of their squares, upper 64 of 128 bits, saturating */
-		squares_lo;  /**< sum of their squares, lower 64 bits */
+	uint64_t squares_hi, /**< sum of the values' squares, upper 64 of 128 bits, saturating */
+		squares_lo;  /**< sum of the values' squares, lower 64 bits */
 	uint64_t bucket[LEAT_HISTOGRAM_BUCKETS]; /**< number of values in each bucket */
 };
 
@@ -162,7 +162,7 @@ LEAT_API int leat_histogram_foreach(const struct leat_histogram *h, leat_histogr
 LEAT_API int leat_histogram_pack(const struct leat_histogram *h, void *buf, size_t len);
 
 /**
- * Read a histogram from bytes of any origin: impossible buckets are refused, and bytes behind the
+ * Read a histogram from bytes of any origin: impossible buckets are refused, and bytes after the
  * histogram are ignored. Mean and standard deviation are not checked.
  *
  * @param[out] h

@@ -9,7 +9,7 @@
  *     +-------+-----+-----+---------+-------------+------+---------------+------
  *       8       8     8     lo 8 hi 8  lo 8 hi 8    4      2, 8
  *
- * Only buckets that are not empty, in rising order.
+ * n is the number of buckets that are not empty; index and count of each follow, in rising order.
  */
 
 #include <errno.h>
@@ -55,7 +55,8 @@ leat_histogram_pack(const struct leat_histogram *h, void *buf, size_t len)
 }
 
 /*
- * @return false: the buckets are not in order, out of range, or inconsistent with count, min, max
+ * Read n buckets. @return false: they are not in order, out of range, or inconsistent with count,
+ * min, max
  */
 static bool
 buckets_get(struct leat_histogram *h, const uint8_t *at, uint32_t n)

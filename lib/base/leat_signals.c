@@ -4,8 +4,8 @@
  * Libraries below a driver install signal handlers when they are loaded or first used: some of
  * libfabric's providers handle SIGINT and SIGTERM by ending the process, whether they are used or
  * not. Signal actions are the application's business, so leat_init() restores the previous
- * handlers. Since some of the libraries' handlers end the process, the calling thread takes no such
- * signal between save and restore.
+ * handlers. Until then some of the libraries' handlers would end the process, so the calling thread
+ * blocks the signals of `kept` from leat_signals_save() to leat_signals_restore().
  */
 
 #include "leat_log.h"

@@ -23,7 +23,7 @@ extern "C" {
 
 /** The application's handlers and the thread's mask. The fields are private. */
 struct leat_signals {
-	struct sigaction old[LEAT_SIGNALS]; /**< handlers found, one per signal */
+	struct sigaction old[LEAT_SIGNALS]; /**< the application's handlers, one per signal */
 	bool saved[LEAT_SIGNALS];	    /**< old has this signal's handler */
 	sigset_t mask;			    /**< mask of the calling thread */
 	bool masked;			    /**< the signals are blocked: mask is to be restored */

@@ -6,7 +6,7 @@
 
 #include "leat_time.h"
 
-/* Length of the TSC measurement when EAL has not made one. */
+/* Length of the TSC measurement when EAL has not made one, nanoseconds. */
 #define MEASURE_NS UINT64_C(10000000)
 
 const volatile uint64_t *leat_clock_mock;

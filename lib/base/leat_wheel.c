@@ -5,7 +5,7 @@
 #include "leat_wheel.h"
 
 #define TICK_SHIFT_MAX 56U
-/* Lists up to this length are searched for their first expiry. */
+/* Lists of up to this many timers are searched for their first expiry. */
 #define SHORT 8
 
 _Static_assert(LEAT_WHEEL_SLOTS == 64, "a level's bitmap is one word");
@@ -15,7 +15,7 @@ _Static_assert((LEAT_WHEEL_LEVELS - 1) * LEAT_WHEEL_BITS + 6 >= 64,
 /* The first occupied slot of a level. */
 struct first {
 	const struct leat_wheel_link *head;
-	uint64_t n;    /* number of the slot since tick 0 */
+	uint64_t n;    /* number of the slot, counted from tick 0 */
 	uint64_t tick; /* first tick of the slot */
 	unsigned int level;
 	unsigned int off; /* distance from the present slot, in slots */
@@ -286,9 +286,9 @@ leat_wheel_run_slots(struct leat_wheel *w, uint64_t now, leat_wheel_cb_t cb, voi
 	 * Handle all slots before the first callback: a timer that a callback adds goes into a
 	 * slot, for the next run, and a callback may change any slot.
 	 *
-	 * While timers of this tick are still in w->due, leave those that went back into the tick's
-	 * slot there: else runs that reach their bound would look at the same timers again and
-	 * again.
+	 * While w->due still holds timers of this tick, don't move the timers that went back into
+	 * the tick's slot to w->due again: else runs that reach their bound would look at the same
+	 * timers again and again.
 	 */
 	if (tick == w->tick && w->here != 0 && !list_empty(&w->due) && max != UINT32_MAX)
 		done = true;
@@ -307,7 +307,7 @@ leat_wheel_next(const struct leat_wheel *w)
 	struct first f;
 	unsigned int l;
 
-	/* w->next is 0: timers may have expired, or a run has reached its bound. */
+	/* If w->next is 0, timers may have expired, or the last run has reached its bound. */
 	if (w->next == 0 || w->count == 0)
 		return w->next;
 	next = first_expiry(w);
@@ -319,8 +319,9 @@ leat_wheel_next(const struct leat_wheel *w)
 			continue;
 		}
 		/*
-		 * A slot with few timers need not be sorted before the first of them expires. But a
-		 * long slot behind it must be sorted from the time at which this one begins.
+		 * A slot with few timers need not be sorted before the first of them expires. But
+		 * if the slot after it has many timers, sorting those must start when the slot with
+		 * few timers begins.
 		 */
 		next = RTE_MIN(next, at);
 		if (slot_occupied(w, l, f.n + 1) &&

@@ -64,7 +64,7 @@ extern "C" {
 
 /** A link of a list, circular with its head. The fields are private. */
 struct leat_wheel_link {
-	struct leat_wheel_link *next; /**< link behind this one */
+	struct leat_wheel_link *next; /**< link after this one */
 	struct leat_wheel_link *prev; /**< link before this one; NULL: not queued */
 };
 
@@ -161,7 +161,7 @@ leat_wheel_del(struct leat_wheel *w, struct leat_wheel_node *node)
 	node->link.next = NULL;
 	node->link.prev = NULL;
 	if (next == prev) {
-		/* The list is now empty, and prev is its head: that of a slot, or w->due. */
+		/* The list is now empty. prev is its head: that of a slot's list, or w->due. */
 		size_t s = ((uintptr_t)prev - (uintptr_t)w->slot) / sizeof(*prev);
 
 		if (s < LEAT_WHEEL_LEVELS * LEAT_WHEEL_SLOTS)
@@ -182,7 +182,10 @@ leat_wheel_keep(struct leat_wheel *w, struct leat_wheel_node *node, uint64_t exp
 	/* A timer that is due already, or in this tick, must be queued anew. */
 	if (old <= w->tick)
 		return false;
-	/* It is queued in this level or above. The same slot here is the same slot there, too. */
+	/*
+	 * The timer is queued in this level or a higher one. If both expiries lie in one slot of
+	 * this level, they lie in one slot of each higher level, too.
+	 */
 	level = leat_wheel_level(w, old);
 	if (((tick ^ old) >> (level * LEAT_WHEEL_BITS)) != 0)
 		return false;
@@ -197,8 +200,8 @@ leat_wheel_keep(struct leat_wheel *w, struct leat_wheel_node *node, uint64_t exp
  * next to nothing; so each message can postpone an idle timeout.
  *
  * @param expiry
- *   When, in cycles. The past is allowed and means the next run; a timer added by a callback never
- *   fires in the run that called it. UINT64_MAX never fires.
+ *   Time to fire, in cycles. The past is allowed and means the next run; a timer added by a
+ *   callback never fires in the run that called the callback. UINT64_MAX never fires.
  */
 static inline void
 leat_wheel_add(struct leat_wheel *w, struct leat_wheel_node *node, uint64_t expiry)
@@ -293,8 +296,8 @@ leat_wheel_due(const struct leat_wheel *w)
 }
 
 /**
- * Check whether a timer may have expired that the last run did not fire because it reached its
- * bound; the next run continues there. A wheel that only has to sort future timers is not late.
+ * Check whether the last run may have left expired timers because it reached its bound; the next
+ * run continues with them. A wheel that only has to sort future timers is not late.
  *
  * @param now
  *   The present time, in cycles.
