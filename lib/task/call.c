@@ -15,8 +15,8 @@
  * for the answer, since fn uses the memory that arg points to.
  *
  * A reactor that has stopped refuses the message. A reactor that stops runs all messages that it
- * has accepted before it leaves. Only a reactor that is destroyed without a stop drops the message:
- * REFUSED.
+ * has accepted before it leaves. Only a reactor that is destroyed without a stop drops the message;
+ * the state is then REFUSED.
  *
  * The answer goes on a list (inbox), not into the caller's ring of messages: there it could be lost
  * when the ring is full or closed.

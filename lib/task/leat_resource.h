@@ -42,7 +42,7 @@
  *                               +-- LATE: the cancel has no effect
  *                               +-- FREED: ended, -ECANCELED --+
  *                               +-- WILL: -ECANCELED, when leat_resource_end() is called
- *                               `-- ASKED: leat_resource_end() says which came first
+ *                               `-- ASKED: leat_resource_end() says if the cancel came in time
  *
  * From post until it has ended, the operation and its buffers belong to the resource, cancelled or
  * not. The task does not run before the operation has ended.
@@ -111,7 +111,8 @@ struct leat_resource {
  *   - the result that leat_resource_end() got, or the error of post
  *   - -ECANCELED: the operation was cancelled; or the task was cancelled before, and nothing was
  *     started
- *   - -ETIMEDOUT: the same, by the task's deadline
+ *   - -ETIMEDOUT: the task's deadline cancelled the operation; or it had passed before, and nothing
+ *     was started
  *   - -EPERM: not in a task
  */
 LEAT_API int leat_resource_run(struct leat_resource_op *op, const struct leat_resource *resource);
@@ -125,7 +126,7 @@ LEAT_API int leat_resource_run(struct leat_resource_op *op, const struct leat_re
  * @param result
  *   Return value of leat_resource_run(): by custom 0 or a negative errno.
  * @return
- *   0; -EALREADY: it had ended before (only while the object still exists).
+ *   0; -EALREADY: the operation had ended already. Do not call this once op no longer exists.
  */
 LEAT_API int leat_resource_end(struct leat_resource_op *op, int result);
 

@@ -57,7 +57,7 @@
 extern "C" {
 #endif
 
-/** Policy of a scope: which branch ends the others, and what leat_scope_wait() returns. */
+/** Policy of a scope: which branch decides (ends the others), and the result of the wait. */
 enum leat_scope_policy {
 	/** A branch ends the others by leat_scope_cancel_siblings(); the wait returns 0. */
 	LEAT_SCOPE_BRANCHES = 0,
@@ -80,15 +80,15 @@ struct leat_scope {
 	void *wait;		  /**< wait of the parent; NULL: the parent does not wait */
 	uint32_t nb_started;	  /**< branches started in this round */
 	uint32_t nb_ended;	  /**< branches of this round that have ended */
-	uint32_t flags;		  /**< policy, and what has happened */
+	uint32_t flags;		  /**< policy, and state bits */
 	int refused;		  /**< error of the branch that could not be started */
 	int failure;		  /**< return value of the first branch that failed */
-	int won_ret;		  /**< return value of the branch that decided */
-	uint32_t winner;	  /**< number of the branch that decided, from 0 */
-	leat_task_fn failed_fn;	  /**< function of the failed branch, for its name */
-	leat_task_fn won_fn;	  /**< function of the branch that decided */
-	char failed[LEAT_TASK_NAME_MAX]; /**< name of the failed branch */
-	char won[LEAT_TASK_NAME_MAX];	 /**< name of the branch that decided */
+	int won_ret;		  /**< return value of the winner, see leat_scope_winner() */
+	uint32_t winner;	  /**< number of the winner, from 0 */
+	leat_task_fn failed_fn;	  /**< function of the first branch that failed */
+	leat_task_fn won_fn;	  /**< function of the winner */
+	char failed[LEAT_TASK_NAME_MAX]; /**< name of the first branch that failed */
+	char won[LEAT_TASK_NAME_MAX];	 /**< name of the winner */
 	int *block_result;		 /**< result argument of leat_scope_block() */
 };
 
@@ -145,8 +145,8 @@ LEAT_API int leat_scope_policy_set(struct leat_scope *s, enum leat_scope_policy 
  *     passed: nothing was started
  *   - -EINVAL: fn is NULL
  *   - the error of an earlier branch of this round that could not be started
- *   - -EPERM: not in a task of that reactor; or the scope has ended, and the caller is not its
- *     parent
+ *   - -EPERM: the caller is not a task of the scope's reactor; or the scope has ended, and the
+ *     caller is not its parent
  */
 LEAT_API int leat_scope_branch(struct leat_scope *s, const char *name, leat_task_fn fn, void *arg,
 			       int *ret);
@@ -162,18 +162,18 @@ LEAT_API int leat_scope_branch(struct leat_scope *s, const char *name, leat_task
  * @return
  *   All branches have ended, and:
  *   - 0 or more: as the policy says; LEAT_SCOPE_BRANCHES: 0, whatever the branches returned
- *   - -ECANCELED: cancelled from outside: by leat_scope_cancel(), or with the calling task
- *     (leat_task_cancelled() tells which)
+ *   - -ECANCELED: the scope was cancelled from outside: by leat_scope_cancel(), or together with
+ *     the calling task (leat_task_cancelled() tells which)
  *   - -ETIMEDOUT: the deadline of the calling task has passed
  *   - -ENOMEM, -EINVAL: a branch could not be started
- *   - the return value of the first branch that failed: as the policy says;
- *     LEAT_SCOPE_FIRST_SUCCESS: when no branch succeeded
- *   - -ENOENT: LEAT_SCOPE_FIRST_SUCCESS: there was no branch
+ *   - the return value of the first branch that failed, if the policy says so; with
+ *     LEAT_SCOPE_FIRST_SUCCESS only when no branch succeeded
+ *   - -ENOENT: with LEAT_SCOPE_FIRST_SUCCESS, there was no branch
  *
  *   With LEAT_SCOPE_FIRST_SUCCESS, when a branch has succeeded, its number is returned in place of
  *   any of these errors.
  *
- *   Else -EPERM: the caller is not the parent of the scope.
+ *   Without waiting: -EPERM: the caller is not the parent of the scope.
  */
 LEAT_API int leat_scope_wait(struct leat_scope *s);
 
@@ -184,9 +184,9 @@ LEAT_API int leat_scope_wait(struct leat_scope *s);
  * @param s
  *   The scope.
  * @param[out] name
- *   Its name, "" if no branch failed; valid until the scope is used again. May be NULL.
+ *   Name of that branch, "" if no branch failed; valid until the scope is used again. May be NULL.
  * @return
- *   Its return value; 0: no branch failed.
+ *   Return value of that branch; 0: no branch failed.
  */
 LEAT_API int leat_scope_failure(const struct leat_scope *s, const char **name);
 
@@ -282,7 +282,7 @@ struct leat_task_mask_state {
 /**
  * Mask the signal and the deadline, so that the calling task can wait while it cleans up. Until
  * leat_task_unmask() its operations are neither refused nor ended early; it may set a new deadline.
- * Masks nest, and each must be undone on every way out; leat_task_masked() does that by itself.
+ * Masks nest, and each must be undone on every way out; leat_task_masked() undoes its own mask.
  * Does nothing outside of tasks.
  *
  * @code
@@ -320,7 +320,7 @@ LEAT_API void leat_task_unmask(const struct leat_task_mask_state *mask);
 		__VA_ARGS__;                                                                       \
 	})
 
-/** Private: a variable name that each expansion gets for itself, so that these macros can nest. */
+/** Private: form a variable name that differs in each expansion, so that these macros can nest. */
 #define LEAT_SCOPE_NAME(prefix) LEAT_SCOPE_PASTE(prefix, __COUNTER__)
 /** @cond */
 #define LEAT_SCOPE_PASTE(a, b) LEAT_SCOPE_PASTE_(a, b)
@@ -356,7 +356,7 @@ leat_task_mask_begin(void)
  * @param us
  *   Microseconds. 0: each wait is refused.
  * @param ...
- *   An expression, evaluated once: 0 or more, or a negative errno.
+ *   An expression, evaluated once. Its value is 0 or more, or a negative errno.
  * @return
  *   The value of the expression; -ETIMEDOUT: the time was up.
  */

@@ -187,7 +187,7 @@ LEAT_API struct leat_tasks *leat_tasks_self(void);
 /** Get the reactor that runs these tasks. */
 LEAT_API struct leat_reactor *leat_tasks_reactor(const struct leat_tasks *ts);
 
-/** Get the kind of guard in use. LEAT_TASK_GUARD_AUTO only for NULL. */
+/** Get the kind of guard in use; LEAT_TASK_GUARD_AUTO if ts is NULL. */
 LEAT_API enum leat_task_guard leat_tasks_guard(const struct leat_tasks *ts);
 
 /**
@@ -332,8 +332,8 @@ LEAT_API uint64_t leat_task_id(const struct leat_task *task);
  * @endcode
  */
 struct leat_task_ref {
-	struct leat_task *task; /**< its control block */
-	uint64_t id;		/**< its id; a later task of the block has another one */
+	struct leat_task *task; /**< control block of the task */
+	uint64_t id;		/**< id of the task; a later task in this block has another id */
 };
 
 /** Create a reference to a task. A reference to NULL refers to no task. */
@@ -370,8 +370,8 @@ LEAT_API uint64_t leat_task_deadline(void);
 LEAT_API void leat_task_info_get(const struct leat_task *task, struct leat_task_info *info);
 
 /**
- * Call fn with each task, in no order, including tasks that have ended and were not joined. fn must
- * not spawn, wait or join.
+ * Call fn with each task, in any order, including tasks that have ended and were not joined. fn
+ * must not spawn, wait or join.
  */
 LEAT_API void leat_tasks_each(struct leat_tasks *ts,
 			      void (*fn)(void *arg, const struct leat_task *task), void *arg);
@@ -413,7 +413,7 @@ LEAT_API int leat_task_backtrace(struct leat_task *task, leat_task_line_fn fn, v
  * @param arg
  *   First argument of fn.
  * @return
- *   Number of tasks; -EINVAL: fn or ts is NULL; -ENOMEM.
+ *   Number of tasks; -EINVAL: fn or ts is NULL; -ENOMEM: no memory to sort the tasks.
  */
 LEAT_API int leat_tasks_show(struct leat_tasks *ts, unsigned int max, leat_task_line_fn fn,
 			     void *arg);

@@ -63,7 +63,7 @@ struct leat_task_branch {
  * When a function fails, the next one that is still delayed starts at once.
  *
  * @param b
- *   The array may be used again as it is: each call sets all ret anew.
+ *   The functions. The array can be used again unchanged: each call sets all ret.
  * @param n
  *   Number of elements of b.
  * @return
@@ -75,7 +75,7 @@ struct leat_task_branch {
  *     failed with -ENOMEM: see leat_tasks_conf.max_tasks
  *   - -ENOENT: n is 0
  *
- *   Nothing was started, all ret are -ECANCELED:
+ *   In these cases nothing was started, and all ret are -ECANCELED:
  *   - -EINVAL: a fn is NULL; or an after_us is less than the preceding one
  *   - -EPERM: not in a task
  */
@@ -92,8 +92,8 @@ LEAT_API int leat_task_all(struct leat_task_branch *b, unsigned int n);
 
 /**
  * Run functions as branches of a scope with any policy. leat_task_race() uses
- * LEAT_SCOPE_FIRST_SUCCESS, leat_task_all() LEAT_SCOPE_ALL. With LEAT_SCOPE_FIRST_FAILURE the first
- * failure cancels the others, with LEAT_SCOPE_BRANCHES a function that calls
+ * LEAT_SCOPE_FIRST_SUCCESS, leat_task_all() uses LEAT_SCOPE_ALL. With LEAT_SCOPE_FIRST_FAILURE the
+ * first failure cancels the other functions. With LEAT_SCOPE_BRANCHES a function cancels them by
  * leat_scope_cancel_siblings().
  *
  * @return

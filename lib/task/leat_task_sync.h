@@ -16,7 +16,7 @@
  * Calls that may wait return
  *
  * - -ECANCELED: the task was cancelled, before or during the wait; nothing was taken
- * - -ETIMEDOUT: the same, by the task's deadline
+ * - -ETIMEDOUT: the task's deadline passed, before or during the wait; nothing was taken
  * - -EPERM: not in a task
  *
  * Thread rules: on the thread of one reactor. Pollers, timers and messages of that reactor may make

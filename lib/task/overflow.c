@@ -30,7 +30,7 @@
 
 #define SIGNAL_STACK (64 * 1024)
 
-/* Protected by task_lock, except that the handler reads the variable before without it. */
+/* Protected by task_lock, which on_fault() does not take when it reads "before". */
 static unsigned int users;
 static bool installed;
 static struct sigaction before;

@@ -5,7 +5,7 @@
  *
  *     branch      b[0]     b[1]     b[2]     b[3]
  *                 started  started  |        later
- *                                   next: its time is the timer's
+ *                                   next: the timer waits for its time
  *
  * Branches start in the order of the array, so that a branch's number in the scope is its index. A
  * delayed branch becomes a task only at its time: one timer waits for the next of them. While

@@ -89,8 +89,8 @@ task_switch_last(struct leat_tasks *ts, struct leat_task *self)
 	task_tools_leave(&self->tools, next != NULL ? &next->tools : &ts->tools, true);
 	/*
 	 * Switch here, and never come back, in two cases. The next task has not begun: it has no
-	 * context that could be returned to task_begin(). Or a sanitizer was told that this stack
-	 * is left: then no more code may run on it.
+	 * context that this function could return. Or task_tools_leave() has told a sanitizer that
+	 * this stack is left: then no more code may run on it.
 	 */
 	if (next != NULL && (next->sp == NULL || TASK_TOOLS))
 		enter(ts, &self->sp, next);

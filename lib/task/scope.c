@@ -68,7 +68,7 @@ branch_unlink(struct leat_scope *s, struct leat_task *t)
 	s->nb_ended++;
 }
 
-/* Tell whether a branch of a refused scope or of a run may begin: not after its cancel. */
+/* Tell whether a branch of a refused scope or of a run (run.c) may begin: not if cancelled. */
 static __rte_noinline bool
 branch_begins(const struct leat_scope *s)
 {

@@ -6,8 +6,8 @@
  *     policy         decided by                   the others  winner      the wait returns
  *     BRANCHES       leat_scope_cancel_siblings() cancelled   its caller  0
  *     ALL            -                            go on       none        0, or the first failure
- *     FIRST_SUCCESS  a branch that returns >= 0   cancelled   that one    its number
- *     FIRST_FAILURE  a branch that fails          cancelled   that one    what it returned
+ *     FIRST_SUCCESS  a branch that returns >= 0   cancelled   that branch its number
+ *     FIRST_FAILURE  a branch that fails          cancelled   that branch its return value
  *
  * A scope of BRANCHES pays nothing for policies: its branches call scope_branch_ended() only when
  * they have failed, or have cancelled the others.
@@ -128,7 +128,7 @@ leat_scope_policy_set(struct leat_scope *s, enum leat_scope_policy policy)
 	return 0;
 }
 
-/* Get a branch's name. That of an unnamed branch is looked up now, not when the branch ended. */
+/* Get a branch's name. A branch without a name gets its function's, looked up only now. */
 static const char *
 branch_name(const char *name, leat_task_fn fn)
 {

@@ -6,19 +6,25 @@
 #include "leat_scope.h"
 #include "task_pvt.h"
 
-/* Bits of leat_scope.flags. A plain scope has none set: one test covers all special cases. */
+/*
+ * Bits of leat_scope.flags. All are 0 while a scope without policy, cancel or failure runs, so one
+ * test covers all special cases.
+ */
 #define SCOPE_POLICY 0x03U    /* enum leat_scope_policy */
 #define SCOPE_CANCELLED 0x04U /* the signal was sent: to this scope, or to an enclosing one */
-#define SCOPE_OUTER 0x08U     /* it was sent from outside or above: the wait returns -ECANCELED */
+#define SCOPE_OUTER 0x08U     /* signal from outside or above: the wait returns -ECANCELED */
 #define SCOPE_ENDED 0x10U     /* the scope was waited for: the next branch begins a new round */
 #define SCOPE_REFUSED 0x20U   /* a branch could not be started: leat_scope.refused says why */
-#define SCOPE_WON 0x40U	      /* a branch has decided: leat_scope.winner */
+#define SCOPE_WON 0x40U	      /* a branch has decided, see leat_scope_winner() */
 #define SCOPE_FAILED 0x80U    /* a branch failed */
 #define SCOPE_RUN 0x100U      /* the scope is part of a struct scope_run */
 /* With one of these, leat_scope_wait() may return other than 0. */
 #define SCOPE_UNUSUAL (SCOPE_POLICY | SCOPE_OUTER | SCOPE_REFUSED | SCOPE_RUN)
 
-/* Bit of leat_task.branch_mark: the end of this branch may decide. The others are its number. */
+/*
+ * Bit of leat_task.branch_mark: the end of this branch may decide (leat_scope_winner()). The other
+ * bits are the branch's number.
+ */
 #define BRANCH_DECIDES 0x80000000U
 
 /* The wait of the parent in leat_scope_wait(). */
@@ -38,7 +44,7 @@ void scope_walk(struct leat_scope *top, const struct leat_task *spared);
 /* Start a branch on the parent's reactor. May be called outside of tasks. @return 0 or -errno */
 int scope_branch_start(struct leat_scope *s, const char *name, leat_task_fn fn, void *arg,
 		       int *ret);
-/* Park the calling task until its last branch wakes it, or a cancel while no branch runs. */
+/* Park the calling task. Its last branch wakes it; if no branch runs, a cancel does. */
 int scope_park(struct leat_scope *s);
 
 /* run.c: tell whether delayed branches may still be started */

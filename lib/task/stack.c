@@ -48,7 +48,7 @@
 /* Number of mprotect() guards in the process. */
 static unsigned int guard_pages;
 
-/* Get the most mprotect() guards: each takes two mappings; together they take at most half. */
+/* Get the maximum number of mprotect() guards: with two mappings each, half of vm.max_map_count. */
 static unsigned int
 guard_pages_max(void)
 {

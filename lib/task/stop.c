@@ -28,10 +28,10 @@
 #define AT_ONCE 2048
 
 /*
- * The reactor asks again and again whether the tasks are quiet. They are, although new ones appear,
- * after this many calls of stop_ask() in a row that found all tasks left ready, and ran them to
- * their end. These tasks may have given other pollers work; the reactor has asked those pollers in
- * between.
+ * The reactor asks again and again whether the tasks are quiet, by stop_ask(). They are if no task
+ * is left. Although new tasks appear, they also count as quiet after this many calls in a row that
+ * found all tasks left ready, and ran them to their end. These tasks may have given other pollers
+ * work; the reactor has asked those pollers in between.
  */
 #define RUNS_UNTIL_QUIET 16
 
@@ -119,7 +119,7 @@ task_quiesce(void *arg, char *what, size_t len)
 		stop_begin(ts);
 	if (what == NULL)
 		return stop_ask(ts);
-	/* The stop ends now, at its deadline or because all is quiet. Cancel all tasks left. */
+	/* The stop ends now, at its deadline or because the tasks are quiet. Cancel all left. */
 	stop_cancel(ts, UINT32_MAX);
 	if (task_nb_left(ts) > 0)
 		stop_name(ts, what, len);

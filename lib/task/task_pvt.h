@@ -9,7 +9,7 @@
  * Every wait is made of two calls on one object, which lies on the stack of the task that waits:
  *
  *     task                                         poller, timer, message, another task
- *     ret = task_may_wait();  (cancelled? late?)
+ *     ret = task_may_wait();  (cancelled? past the deadline?)
  *     link w into a list or a timer
  *     ret = task_park(&w);    ... others run ...   task_wake(&w, 0);
  *
@@ -120,7 +120,7 @@ struct task_list {
 	struct leat_task **tail;
 };
 
-/* Freed blocks that a debug build does not reuse yet: a second join finds its block free. */
+/* Number of freed blocks that debug builds set aside: a second join then finds its block free. */
 #define TASK_DEBUG_REST 16
 
 /* The tasks of a reactor. */
@@ -164,7 +164,7 @@ struct leat_tasks {
 	struct task_stacks stacks;
 	struct leat_reactor *reactor;
 	struct leat_poller *poller;
-	struct task_tools tools;   /* tools' state of the reactor's context */
+	struct task_tools tools;   /* state of analysis tools for the reactor's context */
 	struct task_frame control; /* the reactor's floating-point control, given to new tasks */
 
 	/* stop.c, while stopping */

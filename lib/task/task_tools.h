@@ -54,7 +54,7 @@
 /* State of the tools for one context: a task's, or the reactor's. */
 struct task_tools {
 	void *fake_stack; /* AddressSanitizer's fake stack, while the context does not run */
-	void *fiber;	  /* ThreadSanitizer's */
+	void *fiber;	  /* ThreadSanitizer's fiber for the context */
 	const void *bottom;
 	size_t size;
 	struct task_tools *from; /* context that switched to this one */
