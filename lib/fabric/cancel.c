@@ -13,7 +13,7 @@
 
 #include "fabric_pvt.h"
 
-/* Deadlines that may expire in one call of leat_ep_events(); the others wait for the next call. */
+/* Maximum number of deadlines that one leat_ep_events() ends; the others wait for the next call. */
 #define DEADLINES_PER_RUN 256
 
 int

@@ -18,7 +18,7 @@ static const struct leat_driver_arg no_args[] = { { NULL, NULL, NULL, NULL } };
 
 /*
  * The loaded drivers, sorted by name so that lists and messages don't depend on the order of
- * loading; behind them the plugins that could not be loaded. Constructors run one at a time (the
+ * loading; after them the plugins that could not be loaded. Constructors run one at a time (the
  * loader's lock), and no thread reads the table before all of them ended.
  */
 static struct entry {
@@ -77,7 +77,7 @@ leat_driver_failed(const char *plugin, const char *why)
 		if (strcmp(drivers[i].info.name, plugin) == 0)
 			return;
 	}
-	/* Never freed: leat_driver_next() hands them out, as the strings of a loaded driver. */
+	/* Never freed: leat_driver_next() hands out these strings, as it does a loaded driver's. */
 	name = strdup(plugin);
 	error = strdup(why);
 	if (name == NULL || error == NULL || nb_failed == FAILED_MAX) {

@@ -11,7 +11,7 @@
 #include "eal_args.h"
 #include "fabric_pvt.h"
 
-/* EAL's memory without hugepages, MB. EAL's default is 64. Pages that nothing touches are free. */
+/* EAL's memory without hugepages, MB. EAL's default is 64. Untouched pages cost nothing. */
 #define NO_HUGE_MB "512"
 
 #define VDEV "--vdev"
@@ -71,7 +71,7 @@ vdev_spec(char **argv, int i, int end, int *used)
 }
 
 /*
- * Return the value of an option at argv[i], behind "=" or in the next entry. *used: how many
+ * Return the value of an option at argv[i], after "=" or in the next entry. *used: how many
  * entries of argv it takes; 0: argv[i] is another option. NULL with *used > 0: the value is
  * missing.
  */
@@ -131,8 +131,8 @@ tune_args(struct eal_args *s, char **argv, int i, int end)
 }
 
 /*
- * Return how many entries at argv[i] name a plugin of leat's, which is loaded already: 2, 1, or 0
- * if they don't.
+ * Return how many entries from argv[i] on name a plugin of leat's, which is loaded already and not
+ * passed to EAL: 2 for "-d", "PLUGIN"; 1 for "-dPLUGIN"; 0 if argv[i] names none.
  */
 static int
 plugin_args(char **argv, int i, int end)

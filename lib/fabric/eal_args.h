@@ -17,10 +17,10 @@ struct eal_args {
 	int eal_argc;
 	const char **specs; /* specifications of leat's devices, pointers into argv */
 	int nb_specs;
-	const char *tune_dir; /* value of the last --tune-dir (settings: --settings); NULL: none */
-	const char *settings;
+	const char *tune_dir; /* value of the last --tune-dir; NULL: none */
+	const char *settings; /* value of the last --settings; NULL: none */
 	bool no_tune;
-	/* *_given: argv holds an option of that kind, so the split adds none */
+	/* *_given: argv holds an option of that kind, so eal_args_split() adds none */
 	bool memory_given;
 	bool no_huge; /* --no-huge, or --legacy-mem, which EAL treats alike */
 	bool multiproc_given;

@@ -212,7 +212,7 @@ ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 	return 0;
 }
 
-/* outer: the endpoint whose layer creates this one as its inner endpoint, or NULL */
+/* Create an endpoint. outer: the endpoint whose layer creates an inner endpoint, or NULL. */
 static struct leat_ep *
 ep_create(struct leat_dev *dev, const struct leat_ep_conf *user_conf, struct leat_ep *outer)
 {
@@ -238,7 +238,7 @@ ep_create(struct leat_dev *dev, const struct leat_ep_conf *user_conf, struct lea
 	ep_init(ep, &info, &conf, driver, outer);
 	if (outer == NULL && leat_ep_tune_add(ep, &info) < 0)
 		goto bad;
-	/* leat_ep_tune_add() may have taken these from a settings file. */
+	/* leat_ep_tune_add() may have replaced these sizes by those of a settings file. */
 	conf.tx_depth = ep->ctrl->conf.tx_depth;
 	conf.rx_depth = ep->ctrl->conf.rx_depth;
 	conf.max_peers = ep->ctrl->conf.max_peers;

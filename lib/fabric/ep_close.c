@@ -125,7 +125,7 @@ leat_ep_stop(struct leat_ep *ep, uint64_t timeout_us, void (*done)(struct leat_o
 	uint64_t limit = leat_us_to_cycles(ABORT_LIMIT_US), aborted = 0;
 	char what[128];
 
-	(void)leat_ep_shutdown(ep, timeout_us); /* -EALREADY: wait for the one under way */
+	(void)leat_ep_shutdown(ep, timeout_us); /* -EALREADY: wait for the shutdown under way */
 	while (c->state != LEAT_EP_SHUT || ep->nb_ready > 0) {
 		uint16_t n = poll_done(ep, done, arg);
 

@@ -37,7 +37,7 @@
 
 const struct leat_driver *leat_driver_by_dev_name(const char *dev_name);
 int leat_driver_count(void);
-/* Return the driver at an index, in the order of the names; NULL behind the last. */
+/* Return the driver at an index, in the order of the names; NULL after the last. */
 const struct leat_driver *leat_driver_at(int i);
 /* Record a plugin that could not be loaded, for leat_driver_next(). */
 void leat_driver_failed(const char *plugin, const char *why);
@@ -77,8 +77,8 @@ int leat_dev_info_layer(const struct leat_dev *dev, uint32_t ops, struct leat_de
 			const struct leat_layer **layer);
 
 /*
- * Return the layer that can add ops to a device with this info; *ops are these ops. NULL and 0 if
- * there is none.
+ * Return the layer that can add ops to a device with this info, and set *ops to the ops that it
+ * adds. If there is no such layer: return NULL, *ops is 0.
  */
 const struct leat_layer *leat_layer_of(const struct leat_dev_info *info, uint32_t *ops);
 
@@ -96,11 +96,11 @@ enum leat_ep_state {
 
 /* The part of a peer that only slow calls use. */
 struct leat_peer_cold {
-	TAILQ_ENTRY(leat_peer_cold) link; /* entry of a list of struct leat_ep_ctrl, or of none */
+	TAILQ_ENTRY(leat_peer_cold) link; /* entry of one peer list of leat_ep_ctrl, or of none */
 	struct leat_peer *peer;
 	void *user;
 	int status;	  /* status of the event that ends the peer */
-	uint32_t nb_lost; /* ops that the end of the connection failed, before status was known */
+	uint32_t nb_lost; /* ops that failed with the connection before status was known */
 	uint16_t priv_len;
 	bool req_seen; /* CONNECT_REQ was delivered */
 	bool was_up;   /* CONNECTED was raised */
@@ -119,7 +119,7 @@ struct leat_ep_ctrl {
 	TAILQ_ENTRY(leat_ep_ctrl) link; /* entry of the process's list of endpoints */
 	struct leat_ep *ep;
 	struct leat_ep *outer;		  /* outer endpoint, if this is an inner one; else NULL */
-	const struct leat_driver *driver; /* the device's, or the table of the endpoint's layer */
+	const struct leat_driver *driver; /* the device's driver, or the endpoint's layer */
 	unsigned int id;
 	char name[LEAT_EP_NAME_MAX];
 	struct leat_ep_conf conf; /* configuration as completed; name and mempools are not kept */
@@ -133,9 +133,9 @@ struct leat_ep_ctrl {
 
 	uint32_t nb_used; /* peers that are not FREE; read by telemetry */
 	struct leat_peer_cold *cold;
-	struct leat_peer_list free_peers; /* longest free first: its id is used next */
+	struct leat_peer_list free_peers; /* unused for the longest time first; it is used next */
 	struct leat_peer_list ev_peers;	  /* peers with events to deliver */
-	struct leat_peer_list dead_peers; /* last event delivered: leat_peer_reap() frees them */
+	struct leat_peer_list dead_peers; /* peers with their last event delivered */
 
 	struct leat_wheel wheel; /* deadlines of ops */
 	struct leat_mr *mrs;

@@ -169,7 +169,7 @@ leat_init(int argc, char **argv)
 	if (ret < 0)
 		return ret;
 	started = true;
-	/* As EAL does: the application's arguments begin with the program's name. */
+	/* As rte_eal_init() does: let the application's arguments begin with the program's name. */
 	if (end == argc)
 		end--;
 	argv[end] = argv[0];
@@ -183,7 +183,7 @@ name_ep(const struct leat_ep *ep, void *arg)
 	size_t len = strlen(names);
 
 	if (ep->ctrl->outer != NULL)
-		return 0; /* closed with its outer endpoint, which the list names */
+		return 0; /* an inner endpoint: its outer endpoint is named */
 	if (len < LEAT_ERR_MSG_MAX / 2)
 		snprintf(names + len, LEAT_ERR_MSG_MAX - len, "%s%s", len > 0 ? ", " : "",
 			 leat_ep_name(ep));

@@ -46,7 +46,7 @@ struct leat_dev;
  *   of them;
  * - EAL's log goes to stderr, so that stdout is the application's.
  *
- * Three options are leat's own; a value stands behind "=" or is the next argument
+ * Three options are leat's own; a value follows "=" or is the next argument
  * (doc/guide/tune.md):
  * - `--settings FILE`: a file of settings, which replace the program's own;
  * - `--tune-dir DIR`: the directory in which leat-top and leat-tune find the process; default: the
@@ -54,13 +54,16 @@ struct leat_dev;
  * - `--no-tune`: leat-top and leat-tune don't find the process.
  *
  * @param argc, argv as main() got them; EAL arguments up to "--" or the end
- * @return number of arguments consumed, counted as rte_eal_init() does: argv[ret] is now argv[0],
- *   in place of "--", and the application's own arguments begin behind it, as getopt(3) wants them.
+ * @return number of arguments consumed, counted as rte_eal_init() does: argv[ret] is now the
+ *   program's name, in place of "--", and the application's own arguments follow it, as getopt(3)
+ *   wants them.
  *   On failure a negative errno, with leat_err_msg() naming the argument or device and the cause;
  *   the devices opened so far are closed again, but EAL can't be started twice in a process:
- *   - -EINVAL: an argument is wrong (unknown device, driver or key, EAL's complaint is in its log)
+ *   - -EINVAL: an argument is wrong: an unknown device, driver or key, or one that EAL refuses (its
+ *     log says why)
  *   - -ENODEV: a device could not be opened
- *   - those of leat_tune_start(): a line of the settings file, the directory of --tune-dir
+ *   - the errors of leat_tune_start(): for a line of the settings file, or the directory of
+ *     --tune-dir
  *   - -EALREADY: already started
  *   - other: from rte_eal_init()
  */
@@ -108,7 +111,7 @@ struct leat_driver_info {
  *
  * Main thread. Drivers may not be loaded during a walk.
  * @param prev the driver that the last call returned, NULL to begin
- * @return the next driver, or NULL behind the last
+ * @return the next driver, or NULL after the last
  */
 LEAT_API const struct leat_driver_info *leat_driver_next(const struct leat_driver_info *prev);
 
@@ -132,13 +135,13 @@ enum leat_ep_type {
 	 * Such an endpoint keeps every promise of leat_ep.h, and differs from a reliable one in:
 	 * - a SEND completes as soon as the device has let go of it, received or not; a message
 	 *   that meets no receive is lost;
-	 * - connecting only tells each side the other side's address. The acceptor is up at once,
-	 *   even if its answer never arrives. The other side does not learn of
+	 * - connecting only tells each side the other side's address. At the acceptor the peer is
+	 *   up at once, even if the answer never arrives there. The other side does not learn of
 	 *   leat_ep_disconnect(), nor of an endpoint's end or death: the peers of a dead endpoint
 	 *   stay up, and sends to it succeed;
 	 * - a message is received with leat_op.src LEAT_PEER_ANY if its sender is not a connected
-	 *   peer: before LEAT_EV_CONNECTED came here, after this side disconnected, or if the
-	 *   device lets messages of strangers through.
+	 *   peer: before LEAT_EV_CONNECTED was returned here, after this side disconnected, or if
+	 *   the device also delivers messages of unknown senders.
 	 */
 	LEAT_EP_DATAGRAM,
 };
@@ -187,8 +190,8 @@ struct leat_dev_info {
 	 * with -EMSGSIZE or -ECONNRESET
 	 */
 	bool refusal_ends;
-	uint16_t priv_connect; /**< private data of connect, bytes; LEAT_EP_PRIV_MAX at most */
-	uint16_t priv_accept;  /**< private data of accept, bytes; LEAT_EP_PRIV_MAX at most */
+	uint16_t priv_connect; /**< longest private data of connect, bytes, <= LEAT_EP_PRIV_MAX */
+	uint16_t priv_accept;  /**< longest private data of accept, bytes, <= LEAT_EP_PRIV_MAX */
 	/** endpoints can have a wait object, to sleep until something happens: leat_ep_conf.wait */
 	bool wait;
 	bool one_process; /**< the device connects endpoints of one process only */
@@ -231,8 +234,8 @@ LEAT_API int leat_dev_info_get(const struct leat_dev *dev, struct leat_dev_info 
 /**
  * Fill in info for endpoints with certain ops. If any of them is one of ops_software, the info
  * differs from leat_dev_info_get() in: max_peers, ep_types, directed_recv, source, send_imm,
- * notice_source, imm_size, in_order, unexpected_bounded, cancel_send, refusal_ends (of one-sided
- * ops it may still be true), priv_connect, priv_accept, priv_padded.
+ * notice_source, imm_size, in_order, unexpected_bounded, cancel_send, refusal_ends (false, but a
+ * refused one-sided op can still end the connection), priv_connect, priv_accept, priv_padded.
  * @param dev the device
  * @param ops mask of LEAT_OP_BIT, as for leat_ep_conf.ops
  * @param[out] info the properties
@@ -270,8 +273,8 @@ struct leat_dev_sink {
 	 */
 	void (*device)(void *arg, const char *spec);
 	/**
-	 * A driver has no device to offer; why says the reason, in a line that begins with its
-	 * name.
+	 * A driver has no device to offer; why gives the reason, in a line that begins with the
+	 * driver's name.
 	 */
 	void (*none)(void *arg, const char *driver, const char *why);
 	/** A value that is text. */

@@ -108,7 +108,7 @@ struct leat_driver {
 	 * refuses the values that only it can check.
 	 *
 	 * ep_open() may also set ep->post_soon. leat's own protocols call it before they fill in a
-	 * small op that they will post to a peer (its number may be out of range). A driver uses
+	 * small op that they will post to a peer (the peer id may be out of range). A driver uses
 	 * the time to prefetch what that post touches; the call changes nothing else.
 	 */
 	int (*ep_open)(struct leat_ep *ep, const struct leat_ep_conf *conf);
@@ -179,8 +179,8 @@ struct leat_driver {
 	/*
 	 * fd, arm and disarm: sleeping until something happens. All three are NULL if the driver
 	 * does not offer this. The library calls them only for endpoints with leat_ep_conf.wait
-	 * (which it refuses if leat_dev_info.wait is false), and only until the endpoint is shut
-	 * down.
+	 * (such an endpoint is not created if leat_dev_info.wait is false), and only until the
+	 * endpoint is shut down.
 	 */
 
 	/**
@@ -320,12 +320,12 @@ LEAT_API void leat_peer_down(struct leat_ep *ep, struct leat_peer *peer);
 
 /**
  * Check whether the endpoint is the inner one of a layer, such as the tag layer
- * (doc/guide/tags.md). A driver that exchanges addresses by itself tells the other side whether it
- * is, so that connecting an endpoint with a layer to one without fails. Owner thread; any time.
+ * (doc/guide/tags.md). A driver that exchanges addresses by itself sends this result to the other
+ * side, so that connecting an endpoint with a layer to one without fails. Owner thread; any time.
  */
 LEAT_API bool leat_ep_is_inner(const struct leat_ep *ep);
 
-/** Return a peer's address, for messages: as given to connect, or as its request came with it. */
+/** Return a peer's address, for messages: the argument of connect, or of leat_peer_request(). */
 LEAT_API const char *leat_peer_addr(const struct leat_ep *ep, const struct leat_peer *peer);
 
 /* ---- pieces of regions ---------------------------------------------------------------------- */

@@ -58,9 +58,9 @@ struct leat_ep_conf {
 	uint32_t rx_depth;    /**< receives in flight; 0: device default */
 	uint16_t max_peers;   /**< size of the peer table, 0: LEAT_EP_PEERS_DEFAULT */
 	uint16_t nb_mempools; /**< number of mempools */
-	/** registered when the endpoint is created, see leat_ep_mempool_mr() */
+	/** mempools to register when the endpoint is created, see leat_ep_mempool_mr() */
 	struct rte_mempool **mempools;
-	uint32_t mempool_access; /**< LEAT_MR_* of the mempools, 0: local only */
+	uint32_t mempool_access; /**< rights of the mempools, LEAT_MR_* or-ed; 0: local only */
 	/**
 	 * create a wait object, see leat_ep_fd(); with one, some libfabric providers spend more
 	 * time on each message

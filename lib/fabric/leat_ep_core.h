@@ -52,7 +52,7 @@ struct leat_peer {
 	struct leat_queue sendq; /**< default queue of the sends and one-sided ops to the peer */
 	void *drv;		 /**< the driver's own */
 	uint64_t drv_word;	 /**< the driver's own, e.g. an address handle */
-	uint32_t nb_off_queue;	 /**< ops to or from it that are with the device, not on sendq */
+	uint32_t nb_off_queue;	 /**< ops naming this peer, with the device, not on sendq */
 	uint16_t id;		 /**< index in the table */
 	uint8_t state;		 /**< enum leat_peer_state */
 	uint8_t ev_pending;	 /**< events not delivered yet, bits 1 << enum leat_event_type */
@@ -63,7 +63,7 @@ struct leat_ep_stats {
 	uint64_t posted;    /**< ops accepted */
 	uint64_t returned;  /**< ops returned by poll */
 	uint64_t refused;   /**< ops that post did not accept, mostly since the device was full */
-	uint64_t errors;    /**< ops that came back with a status < 0 and are not in flushed */
+	uint64_t errors;    /**< ops that came back with a status < 0, not counted in flushed */
 	uint64_t tx_bytes;  /**< bytes of successful SEND, TSEND, WRITE, WRITE_IMM */
 	uint64_t rx_bytes;  /**< bytes of successful RECV, TRECV, READ and atomics */
 	uint64_t cancelled; /**< cancels asked for */
@@ -94,7 +94,7 @@ struct leat_ep {
 		__attribute__((aligned(LEAT_CACHE_LINE))); /**< where poll puts the next op */
 	struct leat_op **out_end;   /**< end of the array of the poll under way */
 	struct leat_op *ready_head; /**< done ops that the next poll returns first */
-	struct leat_op *ready_tail; /**< last op of that list */
+	struct leat_op *ready_tail; /**< last op of the ready list */
 	uint32_t tx_room;	    /**< sends and one-sided ops that may still be posted */
 	uint32_t rx_room;	    /**< receives that may still be posted */
 	uint32_t depth;		    /**< tx_room + rx_room when nothing is in flight */
@@ -112,7 +112,7 @@ struct leat_ep {
 	 * library that calls this one.
 	 */
 	leat_post_fn drv_post;
-	leat_poll_fn drv_poll; /**< the driver's poll; poll in line 0 follows it as post does */
+	leat_poll_fn drv_poll; /**< the driver's poll; for poll in line 0 see drv_post */
 	uint8_t sampled;       /**< ops are timed */
 } __attribute__((aligned(LEAT_CACHE_LINE)));
 

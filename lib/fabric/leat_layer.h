@@ -16,7 +16,7 @@
  *
  * A layer registers itself when the library is loaded. Fabric calls it in slow calls only:
  *
- *     leat_dev_info_get(dev)       layer->ops(info)    ops_software; added to info.ops
+ *     leat_dev_info_get(dev)       layer->ops(info)    returns ops_software; added to info.ops
  *     leat_dev_info_for(dev, ops)  layer->info(info)   if an op of ops is one of ops_software
  *     leat_ep_create(dev, conf)    driver->ep_open()   the layer's, if an op of conf->ops is one of
  *                                                      ops_software; else the device's
@@ -56,8 +56,8 @@ struct leat_layer {
 };
 
 /*
- * Register a layer. The order of constructors does not matter: the layers are kept by name, and
- * first called when a device is queried.
+ * Register a layer. The order of constructors does not matter: the layers are kept sorted by name,
+ * and first called when a device is queried.
  * @return 0; -EEXIST: a layer of that name is registered, and stays; -ENOSPC: LEAT_LAYERS_MAX are
  *   registered. Both are logged.
  */
@@ -87,8 +87,8 @@ int leat_ep_stop(struct leat_ep *ep, uint64_t timeout_us,
 		 void (*done)(struct leat_op *op, void *arg), void *arg);
 
 /*
- * Return the table of functions of an endpoint: its layer's, or the driver's if it has no layer. A
- * layer calls functions of its inner endpoint through it that have no call in leat_ep.h.
+ * Return the table of functions of an endpoint: its layer's, or the driver's if it has no layer.
+ * Through the inner endpoint's table a layer calls the functions that have no call in leat_ep.h.
  */
 const struct leat_driver *leat_ep_driver(const struct leat_ep *ep);
 

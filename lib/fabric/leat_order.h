@@ -23,10 +23,10 @@
  *     finish D               (empty)                       D                 0         2
  *
  * finish marks an op that is not the oldest as held (LEAT_OP_HELD) and leaves it in its place; it
- * searches nothing. finish of the oldest op returns it and the held ones behind it, up to the first
+ * searches nothing. finish of the oldest op returns it and the held ones after it, up to the first
  * op that is still with the device. Each op is linked once, marked at most once and returned once:
  * O(1) per op, no window, no allocation, no limit of its own. Where completions come in order,
- * held_now stays 0, and then finish does not even look at the op behind the oldest.
+ * held_now stays 0, and then finish does not even look at the op after the oldest.
  *
  * held_time and held_max are hold-back times: from the op's own completion to its return, in units
  * of 2^LEAT_QUEUE_HOLD_SHIFT cycles. leat_queue_stats_get() reads them from any thread.
@@ -135,7 +135,7 @@ leat_op_admit(struct leat_ep *ep, const struct leat_op *op)
  * with a constant there, the compiler drops half of the work.
  */
 
-/** Do the part of leat_op_check() about the peer. */
+/** Do the checks of leat_op_check() that concern the peer. */
 static inline int
 leat_op_check_peer(const struct leat_ep *ep, const struct leat_op *op, bool recv)
 {
@@ -146,7 +146,7 @@ leat_op_check_peer(const struct leat_ep *ep, const struct leat_op *op, bool recv
 	return unlikely(recv && !ep->directed_recv) ? -EOPNOTSUPP : 0;
 }
 
-/** Do the part of leat_op_check() about size and memory. */
+/** Do the checks of leat_op_check() that concern size and memory. */
 static inline int
 leat_op_check_data(const struct leat_ep *ep, const struct leat_op *op, bool recv)
 {
@@ -159,7 +159,7 @@ leat_op_check_data(const struct leat_ep *ep, const struct leat_op *op, bool recv
 	return 0;
 }
 
-/** Do the part of leat_op_check() about the type. */
+/** Do the checks of leat_op_check() that concern the type. */
 static inline int
 leat_op_check_type(const struct leat_ep *ep, const struct leat_op *op)
 {
@@ -296,7 +296,7 @@ leat_queue_hold(struct leat_ep *ep, struct leat_queue *q, struct leat_op *op)
 }
 
 /**
- * Return the op behind an op on its queue. The newest op's q_next has no meaning: post need not
+ * Return the op after an op on its queue. The newest op's q_next has no meaning: post need not
  * clear it.
  */
 static inline struct leat_op *
@@ -305,7 +305,7 @@ leat_queue_next(const struct leat_queue *q, const struct leat_op *op)
 	return op == q->tail ? NULL : op->q_next;
 }
 
-/** Return a completed op that is the oldest of its queue, and the ops held behind it. */
+/** Return a completed op that is the oldest of its queue, and the held ops that follow it. */
 static inline void
 leat_queue_release(struct leat_ep *ep, struct leat_queue *q, struct leat_op *op)
 {

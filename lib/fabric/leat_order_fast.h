@@ -35,8 +35,8 @@ extern "C" {
  * Do leat_op_finish() with status 0 and full length for n ops that were sent to one peer, in the
  * order of sending, ring[from & mask] first: for devices that complete in order. The ring holds all
  * sends to the peer that are with the device. The run updates endpoint and queue once for all of
- * them. It ends before an op that is on a queue of the caller's, has a deadline, stands behind a
- * held one, or finds no room in the output of poll.
+ * them. It ends before an op that is on a queue of the caller's, has a deadline, follows a held
+ * one, or finds no room in the output of poll.
  * @return how many of the n ops were finished; the caller finishes the next one with
  *   leat_op_finish()
  */
@@ -160,7 +160,7 @@ leat_op_run_received(struct leat_queue *q, struct leat_op *op, uint16_t src, uin
 
 /**
  * End a run of n receives.
- * @param out the entry of poll's output behind the last of them
+ * @param out the entry of poll's output after the last of them
  * @param bytes sum of their lengths
  */
 static __rte_always_inline void

@@ -13,7 +13,7 @@
  *     post A B C D        head -> A -> B -> C -> D <- tail
  *     C completes         A  B  C* D     C is held: 1 held back
  *     A completes         B  C* D        A goes out
- *     B completes         D              B goes out, and C behind it
+ *     B completes         D              B goes out, and C after it
  *
  * An op that completes as the oldest is returned at once; where completions come in order, nothing
  * is ever held.

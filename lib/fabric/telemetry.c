@@ -5,7 +5,7 @@
  *
  *     /leat/devices        every device: driver, provider, interface, limits
  *     /leat/endpoints      ids of the endpoints
- *     /leat/endpoint,ID    one endpoint: counters, order
+ *     /leat/endpoint,ID    one endpoint: counters, ops held back by its queues
  *
  * The commands run on telemetry's own thread, and read the counters with relaxed loads while the
  * endpoints' owners keep counting.
