@@ -84,7 +84,7 @@ disarm(struct leat_channel *ch)
 	atomic_fetch_and_explicit(&ch->block->room.sleepers, ~bit, memory_order_acq_rel);
 }
 
-/* Check for what the flags say: frames, room. @return an OR of those that are there; 0; -errno */
+/* Check for frames or room, as what says. @return flags of those that are there; 0; -errno */
 static int
 look(struct leat_channel *ch, unsigned int what, uint32_t len)
 {
@@ -133,7 +133,7 @@ leat_channel_arm(struct leat_channel *ch, unsigned int what, uint32_t len)
 		if ((what & LEAT_CHANNEL_ARM_FRAMES) != 0)
 			atomic_fetch_or_explicit(&ch->block->data.sleepers, bit,
 						 memory_order_acq_rel);
-		/* At the end a reader waits until others finish, which makes room: wait.c. */
+		/* At the END a reader waits until others finish, which makes room: wait.c. */
 		if (ended || (what & LEAT_CHANNEL_ARM_ROOM) != 0)
 			atomic_fetch_or_explicit(&ch->block->room.sleepers, bit,
 						 memory_order_acq_rel);

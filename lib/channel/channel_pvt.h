@@ -43,7 +43,7 @@
  * is corrupt.
  */
 #define CHAN_TURNS 4096
-/* How often a handle looks at the frame that blocks it before it checks the frame's owner. */
+/* Number of looks at a frame that blocks a handle before it checks if the frame's owner lives. */
 #define CHAN_LOOKS 64
 
 enum chan_state {
@@ -52,7 +52,7 @@ enum chan_state {
 	CHAN_ASIDE,	/* the owner still fills it; readers have passed it */
 	CHAN_COMMITTED, /* ready to be read */
 	CHAN_READING,	/* the owner reads the frame */
-	CHAN_RETURNED,	/* to be read, though behind read: given back, or committed late */
+	CHAN_RETURNED,	/* read has passed it, still to be read: given back, or committed late */
 	CHAN_DONE,	/* read */
 	CHAN_EMPTY,	/* type 0: filler up to the end of the buffer, or an aborted reservation */
 	CHAN_END,	/* no frame follows */
@@ -85,7 +85,7 @@ struct chan_slot {
 	_Atomic uint64_t before[LEAT_CHANNEL_COUNTERS]; /* value of count when the owner attached */
 };
 
-#define WHO_PID_BITS 22 /* pids of Linux have no more bits */
+#define WHO_PID_BITS 22 /* a pid of Linux has 22 bits at most */
 #define WHO_PID_MASK ((UINT64_C(1) << WHO_PID_BITS) - 1)
 
 /* Namespaces of a pid and a start time: inode numbers from /proc. pid 0: unknown */
@@ -122,11 +122,11 @@ struct chan_block {
 
 	_Alignas(CHAN_LINE) _Atomic uint64_t write;
 	_Alignas(CHAN_LINE) _Atomic uint64_t read;
-	_Atomic uint64_t returned; /* changes when frames to read may lie behind read */
+	_Atomic uint64_t returned; /* changes after a frame became RETURNED: readers search */
 	_Alignas(CHAN_LINE) _Atomic uint64_t free;
 	struct chan_wait data;
 	struct chan_wait room;
-	/* Actions on behalf of dead participants; a participant's own are counted in its slot. */
+	/* Counters of actions for dead participants; a slot counts its owner's actions. */
 	_Alignas(CHAN_LINE) _Atomic uint64_t count[LEAT_CHANNEL_COUNTERS];
 	struct chan_slot slots[];
 };
@@ -164,8 +164,8 @@ struct chan_held {
 };
 
 /*
- * Which frame blocks a handle: the one at read; the one at free; one that another participant holds
- * when all others are read.
+ * Which frame blocks a handle: the frame at read; the frame at free; a frame that another
+ * participant holds when all other frames are read.
  */
 enum chan_cause { CHAN_AT_READ = 0, CHAN_AT_FREE, CHAN_AT_END, CHAN_CAUSES };
 
@@ -228,7 +228,7 @@ struct leat_channel {
 static inline uint64_t
 chan_lap(const struct leat_channel *ch, uint64_t pos)
 {
-	/* Position bits above the size, modulo the bits that a mark has for the lap. */
+	/* The lap is pos / size; a mark holds as many of its low bits as it has room for. */
 	return pos << (MARK_LEN_SHIFT - CHAN_SHIFT) & ch->lap_mask;
 }
 
@@ -318,7 +318,7 @@ chan_frame_granules(uint32_t len)
 static inline struct chan_header *
 chan_frame(const struct leat_channel *ch, uint64_t pos)
 {
-	/* Aligned and in range, even if the position is corrupt. */
+	/* This address is aligned and in range, even if the position is corrupt. */
 	return (struct chan_header *)(ch->data + (pos & (ch->size - CHAN_GRANULE)));
 }
 
@@ -445,7 +445,7 @@ int chan_recover_slot(struct leat_channel *ch, uint32_t slot);
 bool chan_held_up(struct leat_channel *ch, enum chan_cause cause, uint64_t pos);
 /* As chan_held_up(), and check if the participant that mark m names as the owner lives. */
 void chan_stuck(struct leat_channel *ch, enum chan_cause cause, uint64_t pos, uint64_t m);
-/* Do the slow part of chan_tick(). @return 1: found dead participants; 0; -EPROTO */
+/* Do the slow part of chan_tick(). @return 1: dead participants found; 0: none; -EPROTO: corrupt */
 int chan_tick_clock(struct leat_channel *ch) __attribute__((cold));
 
 /*

@@ -148,7 +148,7 @@ install(void)
 	if (sigaction(SIGBUS, NULL, &was) != 0) {
 		ret = chan_err(errno, "channel: the handler of SIGBUS: %m");
 	} else if ((was.sa_flags & SA_SIGINFO) == 0 || was.sa_sigaction != on_sigbus) {
-		/* The table is full: forget the last one. */
+		/* If the table is full, replace its last entry. */
 		n = n < OLD_HANDLERS ? n : OLD_HANDLERS - 1;
 		old_handlers[n] = was;
 		/* release: pairs with pass_on() */

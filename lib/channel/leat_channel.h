@@ -81,7 +81,7 @@ enum leat_channel_on_death {
 /** Properties of a channel. Zeroed means all defaults. */
 struct leat_channel_conf {
 	uint64_t size;			 /**< size of the buffer, bytes, a power of two; 0: 1 MiB */
-	uint32_t participants;		 /**< largest number, 1 to 64; 0: 64 */
+	uint32_t participants;		 /**< largest number of participants, 1 to 64; 0: 64 */
 	enum leat_channel_notify notify; /**< how participants are notified */
 	enum leat_channel_on_death on_death; /**< what happens to a dead reader's frame */
 	uint64_t start; /**< first position, a multiple of 64; lets tests begin near 2^64 */
@@ -156,7 +156,8 @@ LEAT_CHANNEL_API uint64_t leat_channel_bytes(const struct leat_channel_conf *con
  * the participants, and not be in use. The magic is stored last: an attach that comes earlier fails
  * with EAGAIN.
  *
- * @return 0; -EINVAL: conf or alignment; -ENOSPC: bytes is less than leat_channel_bytes()
+ * @return 0; -EINVAL: conf is invalid, or mem is not aligned; -ENOSPC: bytes is less than
+ * leat_channel_bytes()
  */
 LEAT_CHANNEL_API int leat_channel_format(void *mem, uint64_t bytes,
 					 const struct leat_channel_conf *conf);
@@ -181,8 +182,8 @@ LEAT_CHANNEL_API int leat_channel_format(void *mem, uint64_t bytes,
  *   - EUSERS: the channel has its largest number of participants, and all live
  *   - EXDEV: dead participants could not be told from living ones: the channel was created in
  *     another pid or time namespace, or /proc is not that of the process's pid namespace
- *   - EINVAL: options
- *   - ENOMEM
+ *   - EINVAL: an option is out of its range, or mem is not aligned
+ *   - ENOMEM: no memory for the handle
  */
 LEAT_CHANNEL_API struct leat_channel *leat_channel_attach(void *mem, uint64_t bytes,
 							  const struct leat_channel_opts *opts,
@@ -213,7 +214,8 @@ leat_channel_attach_fd(int fd, const struct leat_channel_opts *opts, const int *
 /**
  * Create a channel in POSIX shared memory, and attach. name as for shm_open(3): "/watch".
  *
- * @return The handle, or NULL with errno: as leat_channel_attach(), and EEXIST, EACCES, ...
+ * @return The handle, or NULL with errno: as leat_channel_attach(), and EEXIST, EACCES, ... of
+ * shm_open(3)
  */
 LEAT_CHANNEL_API struct leat_channel *leat_channel_create(const char *name,
 							  const struct leat_channel_conf *conf,
@@ -245,7 +247,10 @@ LEAT_CHANNEL_API int leat_channel_guard(bool on);
 LEAT_CHANNEL_API struct leat_channel *leat_channel_open(const char *name,
 							const struct leat_channel_opts *opts);
 
-/** Remove the name. Attached participants stay attached. @return 0 or -ENOENT, -EACCES, ... */
+/**
+ * Remove the name of a channel. Attached participants stay attached.
+ * @return 0; -ENOENT, -EACCES, ... of shm_unlink(3)
+ */
 LEAT_CHANNEL_API int leat_channel_unlink(const char *name);
 
 /**
@@ -373,7 +378,7 @@ LEAT_CHANNEL_API int leat_channel_terminate(struct leat_channel *ch);
  *   - -EBUSY: the frames of an earlier call are still held
  *   - -ESHUTDOWN: terminated, and all frames are read; while another reader holds a frame that may
  *     come back, the call returns -EAGAIN
- *   - -EPROTO: the block is corrupt, or a frame is and the policy is INVALID_END
+ *   - -EPROTO: the block is corrupt; or a frame's header is wrong, and the policy is INVALID_END
  *   - -EINVAL: n is out of range
  */
 LEAT_CHANNEL_API int leat_channel_peek(struct leat_channel *ch, struct leat_channel_frame *frames,
@@ -475,13 +480,13 @@ LEAT_CHANNEL_API int leat_channel_dispatch(struct leat_channel *ch, unsigned int
 
 /**
  * Wait, as the options say, until there may be a frame to take. A signal does not end the wait.
- * @return 0; -ETIMEDOUT; -ESHUTDOWN: terminated, and all frames are read, including those that
- * other readers held; -EPROTO
+ * @return 0; -ETIMEDOUT: timeout_ns has passed; -ESHUTDOWN: terminated, and all frames are read,
+ * including those that other readers held; -EPROTO: the block is corrupt
  */
 LEAT_CHANNEL_API int leat_channel_wait(struct leat_channel *ch, uint64_t timeout_ns);
 /**
  * Wait until there may be room for a frame of len bytes. @return as leat_channel_wait(), and
- * -EMSGSIZE
+ * -EMSGSIZE: len is more than leat_channel_max()
  */
 LEAT_CHANNEL_API int leat_channel_wait_room(struct leat_channel *ch, uint32_t len,
 					    uint64_t timeout_ns);
@@ -531,9 +536,11 @@ LEAT_CHANNEL_API int leat_channel_fd(const struct leat_channel *ch);
  *   With LEAT_CHANNEL_ARM_ROOM: payload length of the frame that needs room, in bytes.
  * @return
  *   - 0: armed
- *   - an OR of LEAT_CHANNEL_ARM_*: what is there already; not armed
+ *   - an OR of LEAT_CHANNEL_ARM_*: a frame or room is there already; not armed
  *   - -ESHUTDOWN: as leat_channel_wait(), or for room alone as leat_channel_wait_room(); not armed
- *   - -EPROTO; -EMSGSIZE: len; -EINVAL: what
+ *   - -EPROTO: the block is corrupt
+ *   - -EMSGSIZE: len is more than leat_channel_max()
+ *   - -EINVAL: what is 0, or has unknown bits
  *   - -EOPNOTSUPP: as leat_channel_fd()
  */
 LEAT_CHANNEL_API int leat_channel_arm(struct leat_channel *ch, unsigned int what, uint32_t len);
@@ -543,8 +550,8 @@ LEAT_CHANNEL_API int leat_channel_arm(struct leat_channel *ch, unsigned int what
  * participant that the channel may have, the same in each process and in the same order. They are
  * duplicated, and made O_NONBLOCK. Handles of leat_channel_join() share those of the first handle;
  * leat_channel_memfd() and leat_channel_accept() set them. Without eventfds a participant has no
- * descriptor and can't wake participants that poll theirs; waits need none. Do not call this
- * while another thread uses a handle of the same memory.
+ * descriptor and can't wake participants that poll theirs; calls that wait need no eventfds. Do not
+ * call this while another thread uses a handle of the same memory.
  *
  * @param ch
  *   The handle.
@@ -552,8 +559,8 @@ LEAT_CHANNEL_API int leat_channel_arm(struct leat_channel *ch, unsigned int what
  *   The eventfds, n of them; the caller keeps its own.
  * @param n
  *   The largest number of participants.
- * @return 0; -EINVAL: n, or the channel notifies in another way; -EBUSY: eventfds are set already;
- * -EBADF, -EMFILE, ...
+ * @return 0; -EINVAL: n is not that number, or the channel does not notify by eventfds; -EBUSY:
+ * eventfds are set already; -EBADF, -EMFILE, ... of fcntl(2)
  */
 LEAT_CHANNEL_API int leat_channel_set_eventfds(struct leat_channel *ch, const int *fds,
 					       unsigned int n);
@@ -562,7 +569,7 @@ LEAT_CHANNEL_API int leat_channel_set_eventfds(struct leat_channel *ch, const in
  * Look for dead participants, and recover their frames and slots. Each handle does so when it
  * attaches, and then every check_ms, within its calls that wait, send or peek. A participant that
  * makes no such call for longer than check_ms must call this function instead.
- * @return Number of dead participants found; -EPROTO
+ * @return Number of dead participants found; -EPROTO: the block is corrupt
  */
 LEAT_CHANNEL_API int leat_channel_recover(struct leat_channel *ch);
 
@@ -610,7 +617,7 @@ struct leat_channel_info {
 		empty;		  /**< fillers at the end of the buffer, and aborted reservations */
 	uint32_t participants,	  /**< number of participants now */
 		participants_max; /**< largest number of participants */
-	uint64_t count[LEAT_CHANNEL_COUNTERS]; /**< of all participants, since the creation */
+	uint64_t count[LEAT_CHANNEL_COUNTERS]; /**< counters of the channel since its creation */
 	/** the participants, in the first elements; the others are zeroed */
 	struct leat_channel_who who[LEAT_CHANNEL_PARTICIPANTS_MAX];
 };

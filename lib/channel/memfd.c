@@ -23,7 +23,8 @@ union control {
 };
 
 /*
- * Create the eventfds. The handle gets duplicates; these are closed in any case. @return 0, -errno
+ * Create the eventfds. The handle gets duplicates of the descriptors, which are closed here in any
+ * case. @return 0, -errno
  */
 static int
 create_eventfds(struct leat_channel *ch)

@@ -8,8 +8,8 @@
  *     process
  *     consume   READING -> DONE; writers move free over it
  *
- * Several frames are claimed as one, and stay one until they are consumed; for anything else each
- * frame gets back its own mark first.
+ * Several frames are claimed as one, and stay one until they are consumed. Before anything else is
+ * done with one of them, each frame gets back its own mark.
  *
  * A reader looks at the marks alone: one word says whether there is a frame, its owner and its
  * length. The header is read once, after the mark that publishes it, and checked against the
@@ -36,7 +36,7 @@ look_ahead(struct leat_channel *ch, uint64_t r, uint64_t m, unsigned int *n)
 	do {
 		__builtin_prefetch(chan_frame(ch, p));
 		ch->held[k].pos = p;
-		/* The frame's own mark once this reader owns it. */
+		/* The mark that the frame has on its own once this reader owns it. */
 		ch->held[k].value = (m & ~(UINT64_C(63) << MARK_OWNER_SHIFT | MARK_STATE)) |
 				    (uint64_t)ch->slot << MARK_OWNER_SHIFT | CHAN_READING;
 		p += (uint64_t)mark_len(ch, m) << CHAN_SHIFT;
@@ -183,14 +183,14 @@ open_all(struct leat_channel *ch, struct leat_channel_frame *frames)
 static bool
 something_returned(const struct leat_channel *ch)
 {
-	/* acquire: pairs with the count's increment, which follows the mark */
+	/* acquire: pairs with the increment of the count, which follows the store of the mark */
 	return atomic_load_explicit(&ch->block->returned, memory_order_acquire) !=
 	       ch->returned_seen;
 }
 
 /*
- * Get where a search behind the read position begins, *p: at free, or where the search for the same
- * count stopped. *r: the read position, where it ends.
+ * Get the range of a search for RETURNED frames. *p: its begin, the position free, or the place at
+ * which the last search for this count stopped. *r: its end, the position read.
  */
 static int
 search_begin(struct leat_channel *ch, uint64_t count, uint64_t *p, uint64_t *r)
@@ -211,10 +211,11 @@ search_begin(struct leat_channel *ch, uint64_t count, uint64_t *p, uint64_t *r)
 }
 
 /*
- * Claim a RETURNED frame behind the read position: one to be delivered again, or one that was set
- * aside and then committed. @return 1; 0: none; -EPROTO. Returned frames are rare: a participant
- * that makes one increments the count `returned`, and a reader that has found none for a count need
- * not search again. A reader that has found one continues after it, so one walk finds all.
+ * Claim a RETURNED frame, which the position read has passed: a frame to be delivered again, or one
+ * that was set aside and then committed. Such frames are rare. A participant that makes one
+ * increments the count `returned`. A reader that has found none does not search again until the
+ * count changes; a reader that has found one continues after it, so one walk finds all.
+ * @return 1; 0: none; -EPROTO: the block is corrupt
  */
 static int
 claim_returned(struct leat_channel *ch, struct leat_channel_frame *f)
@@ -303,7 +304,7 @@ set_aside(struct leat_channel *ch, uint64_t r, uint64_t m, bool at_once)
 
 /*
  * Claim frames at the read position. @return number of frames; 0: claim_returned() may find some;
- * -EAGAIN, -ESHUTDOWN, -EPROTO
+ * -EAGAIN, -ESHUTDOWN, -EPROTO as leat_channel_peek()
  */
 static int
 claim_next(struct leat_channel *ch, struct leat_channel_frame *frames, unsigned int n)
@@ -365,9 +366,10 @@ enum behind {
 };
 
 /*
- * Look for unfinished frames behind read, when read has reached the END: nothing is reserved any
- * more, so these marks stay. *held: for BEHIND_HELD, the position of the frame that is held.
- * @return enum behind, or -EPROTO
+ * Look for unfinished frames that read has passed, when read has reached the END: nothing is
+ * reserved any more, so no granule here is reused. *held: for BEHIND_HELD, the position of the held
+ * frame.
+ * @return enum behind; -EPROTO: the block is corrupt
  */
 static int
 look_behind(struct leat_channel *ch, uint64_t *held)
@@ -398,7 +400,7 @@ look_behind(struct leat_channel *ch, uint64_t *held)
 		}
 		p += (uint64_t)mark_len(ch, m) << CHAN_SHIFT;
 	}
-	/* A frame that was held when this walk passed it may be returned since. */
+	/* A frame that was held when this walk passed it may have been returned since. */
 	return something_returned(ch) ? BEHIND_RETURNED : found;
 }
 

@@ -44,9 +44,9 @@ chan_pass_beyond(struct leat_channel *ch, uint64_t pos)
 }
 
 /*
- * A frame must lie behind the read position before it becomes RETURNED: readers look for it there
- * when the count has changed, and at the read position they pass over frames that are not
- * COMMITTED.
+ * Move read beyond the frame before the frame becomes RETURNED: readers search for it before the
+ * read position when the count has changed, and at the read position they pass over frames that are
+ * not COMMITTED.
  */
 bool
 chan_put_back(struct leat_channel *ch, uint64_t pos, uint64_t m, bool drop)
@@ -189,7 +189,7 @@ is_dead(const struct leat_channel *ch, uint64_t m, struct dead *dead)
 
 /*
  * Walk once over the frames, and recover those of all dead participants. @return 1: all; 0: not
- * all, since frames came and went; -EPROTO
+ * all, since frames came and went; -EPROTO: the block is corrupt
  */
 static int
 take_over_all(struct leat_channel *ch, struct dead *dead)
@@ -248,8 +248,8 @@ recover_dead(struct leat_channel *ch, struct dead *dead)
 	if (ret <= 0)
 		return ret;
 	/*
-	 * Increment the count: a dead participant, or one that recovered it before, may have died
-	 * after it stored a mark RETURNED and before it did so.
+	 * Increment the count for the dead: a participant may have died after it stored a mark
+	 * RETURNED, its own or that of a participant it recovered, and before it incremented.
 	 */
 	atomic_fetch_add_explicit(&ch->block->returned, 1, memory_order_release);
 	chan_notify(ch, false);
@@ -323,10 +323,10 @@ chan_held_up(struct leat_channel *ch, enum chan_cause cause, uint64_t pos)
 	if (s->at != pos || s->looks == 0) {
 		s->at = pos;
 		s->looks = 1;
-		/* At the end, check now: a caller that gets "not yet" may never ask again. */
+		/* At the END check at once: a caller that gets -EAGAIN may never ask again. */
 		return cause == CHAN_AT_END;
 	}
-	/* Checking costs system calls: do it after 64 looks, 128, 256, ..., then each 4096th. */
+	/* Checking costs system calls: do it at look 64, 128, 256, ..., then at each 4096th. */
 	s->looks++;
 	if (s->looks < CHAN_LOOKS || (s->looks & (s->looks - 1)) != 0)
 		return false;

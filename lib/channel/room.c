@@ -105,7 +105,7 @@ chan_drop_oldest(struct leat_channel *ch)
 			    chan_mark(ch, f), &m, mark_to(m, CHAN_DONE), memory_order_acq_rel,
 			    memory_order_relaxed)) {
 			chan_count(ch, LEAT_CHANNEL_OVERWRITTEN, 1);
-			/* Other writers wait for room, and some may need less. */
+			/* Wake other writers that wait for room: some may need less. */
 			chan_notify(ch, true);
 		}
 		return 1;

@@ -9,7 +9,10 @@
 
 #include "lock.h"
 
-/* The word owner tells how to find out that the owner died, so this one store is enough. */
+/*
+ * Claim a slot. One store is enough, since the word `owner` also tells how to find out that the
+ * owner died.
+ */
 bool
 chan_slot_claim(struct leat_channel *ch, uint32_t slot, uint64_t owner)
 {
@@ -89,7 +92,7 @@ chan_slot_take(struct leat_channel *ch)
 			return 0;
 		}
 		if (ret == -EAGAIN) {
-			/* An owner that leaves frees the slot, and drops its lock next. */
+			/* A leaving owner frees its slot first, and then drops its lock. */
 			sched_yield();
 			continue;
 		}

@@ -142,7 +142,7 @@ relax(void)
 #endif
 }
 
-/* Pass time as how says, ns at most. @return as ready() */
+/* Pause before the next poll, in the way `how`, for ns at most. @return as ready() */
 static int
 idle(struct leat_channel *ch, const struct want *want, enum leat_channel_wait_how how,
      uint64_t *step, uint64_t ns)
@@ -196,7 +196,7 @@ wait_for(struct leat_channel *ch, const struct want *want, uint64_t timeout_ns)
 	now = chan_now_ns();
 	end = chan_end_ns(now, timeout_ns);
 	for (;;) {
-		/* check_at is the handle's, not the call's: short waits add up. */
+		/* check_at belongs to the handle, not to this call: so short waits add up. */
 		if (now >= ch->check_at) {
 			ret = leat_channel_recover(ch);
 			if (ret < 0)

@@ -67,7 +67,8 @@ read_stat(pid_t pid, char *state, unsigned long *threads, unsigned long long *st
 	if (read_text(path, text, sizeof(text)) <= 0)
 		return false;
 	/*
-	 * "1 (comm) S ...": comm may hold any character, so start at the last ')'. Fields 3, 20, 22
+	 * "1 (comm) S ...": comm may hold any character, so start at the last ')'. Read the fields
+	 * 3, 20 and 22 of proc(5).
 	 */
 	p = strrchr(text, ')');
 	return p != NULL &&

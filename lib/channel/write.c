@@ -155,7 +155,8 @@ reserve(struct leat_channel *ch, uint32_t granules, uint64_t *pos)
 		}
 		/*
 		 * Was write still w when m was loaded? If not, w is out of date and m perhaps of a
-		 * later lap, and take() would replace it by a mark of an old lap. acquire: after m.
+		 * later lap, and take() would replace it by a mark of an old lap. acquire: loads
+		 * write after m.
 		 */
 		if (w != atomic_load_explicit(&ch->block->write, memory_order_acquire))
 			continue;
@@ -510,7 +511,7 @@ leat_channel_terminate(struct leat_channel *ch)
 			    memory_order_acq_rel, memory_order_relaxed))
 			break;
 	}
-	/* Wake readers even if the END was there: its writer may have died before it did so. */
+	/* Wake readers even if the END was there: its writer may have died before it woke them. */
 	atomic_thread_fence(memory_order_seq_cst);
 	chan_wake(ch, false, true);
 	chan_wake(ch, true, true);
