@@ -15,8 +15,9 @@
  * exchange of the word does both (call.c); for endpoints leat_ep_arm() does; for descriptors (fd.c)
  * the wait itself does, as it ends at once when one is ready.
  *
- * The epoll set:  eventfd (BLOCK_ATTN), descriptor of each endpoint that is polled (number of its
- * poller), epoll set of the descriptors (BLOCK_FDS). When an endpoint's descriptor was readable,
+ * The epoll set holds, each with the data given in parentheses: the eventfd (BLOCK_ATTN), the
+ * descriptor of each endpoint that is polled (number of its poller), and the epoll set of the
+ * descriptors (BLOCK_FDS). When an endpoint's descriptor was readable,
  * leat_ep_events() is called at once, since an event may be the reason: an event not taken would
  * keep the descriptor readable, and wake the owner again and again.
  */
@@ -92,7 +93,7 @@ watch(struct leat_reactor *r, struct leat_poller *p)
 	return 0;
 }
 
-/* Put the descriptors' epoll set into the reactor's: it is readable while a descriptor is. */
+/* Put the descriptors' epoll set, readable while one of them is ready, into the reactor's set. */
 static bool
 watch_fds(struct leat_reactor *r)
 {
@@ -130,7 +131,7 @@ report_unwakeable(struct leat_reactor *r, struct leat_poller *p, const char *why
 		r->name, p->name, why, RLX_LOAD(r->sleep_max_us));
 }
 
-/* Check whether everything that is polled can wake the reactor; computed when pollers changed. */
+/* Check whether everything that is polled can wake the reactor; cached until pollers change. */
 bool
 reactor_block_possible(struct leat_reactor *r)
 {
@@ -153,7 +154,7 @@ reactor_block_possible(struct leat_reactor *r)
 			r->block_ok = false;
 		}
 	}
-	/* Without endpoints the set still serves messages, timers and descriptors. */
+	/* Open the set even if there are no endpoints: messages and descriptors need it. */
 	if (r->block_ok && r->block_epfd < 0 && set_open(r) < 0)
 		r->block_ok = false;
 	if (r->block_ok && r->fds != NULL && !watch_fds(r))

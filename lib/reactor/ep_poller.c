@@ -42,7 +42,7 @@ ep_poll(void *arg, uint64_t now)
 	const struct ep_poller *e = arg;
 	uint16_t n;
 
-	/* By its setting's range burst is never 0: with that known, an idle poll needs no test. */
+	/* The setting's range excludes 0. Telling the compiler saves a test in each idle poll. */
 	if (e->burst == 0)
 		__builtin_unreachable();
 	n = leat_ep_poll(e->ep, ops, e->burst);
@@ -196,7 +196,10 @@ reactor_ep_quiesce(const struct leat_poller *p, char *what, size_t len)
 
 	if (p->ep.shut && inflight == 0 && ready == 0)
 		return 0;
-	/* The application shut the endpoint down, and may have taken LEAT_EV_SHUTDOWN itself. */
+	/*
+	 * Without `expected`, the application shut the endpoint down, and may have taken
+	 * LEAT_EV_SHUTDOWN itself: don't wait for that event.
+	 */
 	if (!p->ep.expected && inflight == 0 && ready == 0)
 		return 0;
 	if (what != NULL)

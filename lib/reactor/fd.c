@@ -147,7 +147,7 @@ slots_grow(struct leat_reactor *r)
 
 	if (fds->free != NO_SLOT)
 		return 0;
-	/* The kernel's limit on descriptors is far below this. */
+	/* The kernel's limit on descriptors is far below INT32_MAX. */
 	if (n > INT32_MAX)
 		return leat_err(ENOSPC, "%s: descriptors: %u are added", r->name, fds->nb_added);
 	slots = realloc(fds->slots, n * sizeof(*slots));

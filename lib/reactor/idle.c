@@ -138,7 +138,7 @@ reactor_idle_request(struct leat_reactor *r, const struct leat_idle_conf *conf)
 	uint32_t min = conf->sleep_min_us ? conf->sleep_min_us : SLEEP_MIN_US_DEFAULT;
 	uint32_t max = conf->sleep_max_us ? conf->sleep_max_us : SLEEP_MAX_US_DEFAULT;
 
-	/* A bound that was given alone moves the default of the other bound. */
+	/* If only one bound is given, adapt the default of the other so that min <= max. */
 	if (conf->sleep_max_us == 0)
 		max = RTE_MAX(min, max);
 	if (conf->sleep_min_us == 0)

@@ -59,14 +59,14 @@ typedef void (*leat_fd_fn)(struct leat_fd *f, uint32_t events, void *arg);
 struct leat_fd {
 	struct leat_reactor *reactor; /**< NULL: not added */
 	leat_fd_fn fn;		      /**< callback */
-	void *arg;		      /**< its argument */
+	void *arg;		      /**< argument of fn */
 	uint32_t events;	      /**< events asked for, EPOLL* or-ed */
 	uint32_t slot;		      /**< place in the reactor's table */
 	int fd;			      /**< the descriptor */
 };
 
 /**
- * Add a descriptor. The caller keeps it, and must delete it here before closing it.
+ * Add a descriptor. It remains the caller's, who must call leat_fd_del() before closing it.
  *
  * @param r
  *   The reactor.
@@ -79,7 +79,7 @@ struct leat_fd {
  * @param fn
  *   Callback.
  * @param arg
- *   Its last argument.
+ *   Last argument of fn.
  * @return
  *   0; -EALREADY: f is added already; -EPERM: wrong thread, or a descriptor that can't be polled;
  *   -EINVAL: unknown events, no function; -ENOMEM, -ENOSPC, and others as epoll_ctl(2)

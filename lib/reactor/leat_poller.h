@@ -101,7 +101,7 @@ struct leat_poller_stats {
 };
 
 /**
- * Add a poller. From the next turn on the reactor calls it, behind the pollers added before it.
+ * Add a poller. From the next turn on the reactor calls it, after the pollers added before.
  *
  * @param r
  *   The reactor.
@@ -110,9 +110,9 @@ struct leat_poller_stats {
  * @param fn
  *   Function that looks for work.
  * @param arg
- *   Its first argument.
+ *   First argument of fn.
  * @param period_us
- *   Interval of its calls, microseconds, with the resolution of a timer. 0: each turn.
+ *   Interval between calls of fn, microseconds, with the resolution of a timer. 0: each turn.
  * @return
  *   The poller, or NULL with rte_errno:
  *   - EINVAL: no name or function
@@ -165,7 +165,7 @@ LEAT_API int leat_poller_release_set(struct leat_poller *p, leat_poller_release_
 /**
  * Set the function to ask before the reactor pauses, yields, sleeps or blocks; NULL: none. For a
  * poller that gets its work from other pollers, timers and messages of its reactor: these may run
- * after it in a turn, and return 0 themselves.
+ * after the poller in a turn, and return 0 although they gave it work.
  * @return 0; -EPERM: wrong thread
  */
 LEAT_API int leat_poller_ready_set(struct leat_poller *p, leat_poller_ready_fn ready);

@@ -173,9 +173,9 @@ LEAT_API int leat_reactor_turn(struct leat_reactor *r);
  * @param r
  *   The reactor.
  * @param timeout_us
- *   Deadline, us from the moment the reactor notices (within a turn; at once when it sleeps).
- *   LEAT_REACTOR_STOP_NO_DEADLINE: no deadline. 0: ask each poller once. A further call can make
- *   the deadline earlier, not later.
+ *   Deadline, us from the moment the reactor notices the stop (within a turn; at once when it
+ *   sleeps). LEAT_REACTOR_STOP_NO_DEADLINE: no deadline. 0: ask each poller once. A further call
+ *   can make the deadline earlier, not later.
  */
 LEAT_API void leat_reactor_stop(struct leat_reactor *r, uint64_t timeout_us);
 
@@ -224,8 +224,8 @@ LEAT_API int leat_reactor_call(struct leat_reactor *r, leat_reactor_message_fn f
 
 /**
  * Send a message that is never lost silently. As leat_reactor_call(), but if the reactor is
- * destroyed before it has called fn(arg), leat_reactor_destroy() calls drop(arg) instead, on the
- * thread that calls it. Exactly one of the two is called, once.
+ * destroyed before it has called fn(arg), leat_reactor_destroy() calls drop(arg) instead, on its
+ * caller's thread. Exactly one of fn and drop is called, once.
  */
 LEAT_API int leat_reactor_call_drop(struct leat_reactor *r, leat_reactor_message_fn fn,
 				    leat_reactor_message_fn drop, void *arg);
@@ -248,9 +248,9 @@ LEAT_API void leat_reactor_stats_get(const struct leat_reactor *r,
 				     struct leat_reactor_stats *stats);
 
 /**
- * Declare long turns normal, or not. Where they are, telemetry counts a long turn as busy time, and
- * does not report the loop as stalled. Off at first; tasks with leat_tasks_conf.hog_us
- * LEAT_TASK_HOG_NEVER switch it on. Any thread.
+ * Declare that long turns are normal (on), or not. If they are, telemetry counts a long turn as
+ * busy time, and does not report the loop as stalled. Off at first; tasks with
+ * leat_tasks_conf.hog_us LEAT_TASK_HOG_NEVER switch it on. Any thread.
  */
 LEAT_API void leat_reactor_long_turns_set(struct leat_reactor *r, bool on);
 

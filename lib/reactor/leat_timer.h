@@ -55,7 +55,7 @@ typedef void (*leat_timer_fn)(struct leat_timer *timer, void *arg, uint64_t now)
 struct leat_timer {
 	struct leat_wheel_node node;  /**< place in the reactor's wheel, and expiry */
 	leat_timer_fn fn;	      /**< callback */
-	void *arg;		      /**< its argument */
+	void *arg;		      /**< argument of fn */
 	uint64_t period;	      /**< cycles; 0: one-shot */
 	struct leat_reactor *reactor; /**< reactor on which it was last started */
 };

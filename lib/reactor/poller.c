@@ -55,7 +55,7 @@ poller_tick(struct leat_timer *timer, void *arg, uint64_t now)
 		reactor_poller_failed(p, rc);
 }
 
-/* Take a slot and fill it in except for what publish adds; telemetry doesn't see it yet. */
+/* Take a slot, and fill it in. Telemetry doesn't see it before reactor_poller_publish(). */
 struct leat_poller *
 reactor_poller_new(struct leat_reactor *r, const char *name, leat_poller_fn fn, void *arg)
 {

@@ -277,15 +277,13 @@ leat_reactor_stats_get(const struct leat_reactor *r, struct leat_reactor_stats *
 void
 leat_reactor_turn_max_reset(struct leat_reactor *r)
 {
-	/*
-	 * The owner stores only values larger than the one it read: at worst an old maximum stays.
-	 */
+	/* At worst, the owner stores the length of a turn that began earlier just after this. */
 	RLX_STORE(r->turn_max, 0);
 }
 
 /*
- * Move a quarter of the way to the sample. The sample is limited from above: one preemption must
- * not spoil the average for long.
+ * Return the average cost moved by a quarter of its distance to the sample. The sample is limited
+ * from above: one preemption must not spoil the average for long.
  */
 static inline uint32_t
 smooth(uint32_t cost, uint64_t sample)
@@ -305,7 +303,8 @@ smooth(uint32_t cost, uint64_t sample)
  *
  *     poller    A idle   B busy        C idle   D idle
  *     clock   ^                      ^                 ^
- *             now            B's: this less A's cost   end
+ *             now                  B's time: since   end
+ *                                  now, less A's cost
  */
 static __rte_always_inline uint64_t
 run_pollers(struct leat_reactor *r, uint64_t now, const bool sample, bool *worked)
@@ -318,7 +317,7 @@ run_pollers(struct leat_reactor *r, uint64_t now, const bool sample, bool *worke
 		uint64_t cycles;
 		int rc;
 
-		/* A poller called before it in this turn paused or removed it. */
+		/* A poller that ran earlier in this turn paused or removed this one. */
 		if (unlikely(RLX_LOAD(p->state) != LEAT_POLLER_WAITING)) {
 			t = 0;
 			continue;
@@ -512,8 +511,8 @@ leave(struct leat_reactor *r, int result)
 
 	reactor_registry_leave(r);
 	/*
-	 * Pairs with the acquire in leat_reactor_wait(). From now on another thread may run or
-	 * destroy the reactor; the wake-up needs only the address.
+	 * Release: pairs with the acquire in leat_reactor_wait(). From now on another thread may
+	 * run or destroy the reactor; the wake-up needs only the address.
 	 */
 	__atomic_store_n(state, LEAT_REACTOR_STOPPED, __ATOMIC_RELEASE);
 	reactor_sys->wake(state);

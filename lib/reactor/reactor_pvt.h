@@ -40,8 +40,8 @@
 struct reactor_attn {
 	uint32_t word;
 	uint32_t stop_count; /* calls of leat_reactor_stop() */
-	uint32_t turn;	     /* 1: call the pollers before sleeping, leat_reactor_wake() */
-	uint64_t stop_us;    /* shortest timeout of the stops since the owner last read it */
+	uint32_t turn;	     /* 1: leat_reactor_wake() asks for a turn before the next sleep */
+	uint64_t stop_us;    /* shortest timeout of the stops that the owner has not seen yet */
 	int event; /* eventfd + 1; 0: not opened. Never closed: a sender may be about to write */
 } __attribute__((aligned(LEAT_CACHE_LINE)));
 
@@ -52,9 +52,9 @@ struct ep_poller {
 	leat_ep_event_fn event_fn;
 	void *arg;
 	int shutdown_status; /* status of LEAT_EV_SHUTDOWN */
-	bool shut;	     /* LEAT_EV_SHUTDOWN came */
+	bool shut;	     /* LEAT_EV_SHUTDOWN was returned */
 	bool asked;	     /* reactor_ep_stop_begin() called leat_ep_shutdown() */
-	bool expected;	     /* its leat_ep_shutdown() succeeded: LEAT_EV_SHUTDOWN will come */
+	bool expected;	     /* that call succeeded: LEAT_EV_SHUTDOWN will follow */
 	bool watched;	     /* fd is in the reactor's epoll set */
 	int fd;
 	uint16_t burst;	 /* maximum number of ops of one leat_ep_poll() */
@@ -77,7 +77,7 @@ struct leat_poller {
 	struct ep_poller ep;
 
 	/* the rest */
-	/* timer of the poller's period; of an endpoint's poller, of leat_ep_events() */
+	/* timer of the poller's period; for an endpoint's poller, timer of leat_ep_events() */
 	struct leat_timer timer __attribute__((aligned(LEAT_CACHE_LINE)));
 	uint64_t period; /* cycles; 0: each turn */
 	leat_poller_quiesce_fn quiesce;
@@ -95,9 +95,9 @@ struct leat_poller {
 
 struct leat_reactor {
 	/* line 0: everything that an idle turn touches, besides the pollers and attn */
-	struct leat_poller **active; /* called each turn, in this order */
+	struct leat_poller **active; /* pollers called each turn, in this order */
 	uint32_t nb_active;
-	uint32_t effective; /* enum leat_idle_policy, not AUTO */
+	uint32_t effective; /* policy in effect, enum leat_idle_policy but not AUTO */
 	struct reactor_attn *attn;
 	uint64_t due;	/* time of the next housekeeping */
 	uint64_t turns; /* turns done */
@@ -118,18 +118,18 @@ struct leat_reactor {
 	uint64_t timers;
 
 	/* line 2: idle */
-	uint64_t idle_since; /* 0: a poller worked in the last turn */
+	uint64_t idle_since; /* time since which no poller worked; 0: one did in the last turn */
 	uint64_t sleep_cycles;
 	uint64_t sleeps;
 	uint64_t yields;
 	uint32_t step_us;  /* length of the next sleep */
-	uint32_t idle_req; /* enum leat_idle_policy */
+	uint32_t idle_req; /* configured policy, enum leat_idle_policy */
 	uint32_t spin_us;
 	uint32_t sleep_min_us;
 	uint32_t sleep_max_us;
 	uint32_t crowded;    /* this process has more loops than CPUs; the registry sets it */
 	uint32_t preempted;  /* the kernel keeps taking the CPU away */
-	uint32_t auto_quiet; /* AUTO_WINDOW_US windows in a row with one preemption at most */
+	uint32_t auto_quiet; /* windows of AUTO_WINDOW_US in a row with one preemption at most */
 	/* end of line 2 */
 	uint64_t auto_at; /* time of the next check of preemptions */
 	uint64_t auto_count;
@@ -146,7 +146,7 @@ struct leat_reactor {
 	uint64_t wake_events;
 	uint64_t wake_messages;
 	uint64_t wake_timeouts;
-	bool block_fds; /* the epoll set of fds is in block_epfd */
+	bool block_fds; /* the descriptors' epoll set was added to block_epfd */
 
 	struct reactor_fds *fds; /* descriptors; NULL: none was ever added */
 
@@ -166,7 +166,7 @@ struct leat_reactor {
 	struct {
 		uint64_t turns; /* number of turns that the control thread saw last */
 		uint64_t since; /* when it first saw that number, cycles; 0: not in a turn then */
-		uint64_t busy;	/* cycles reported so far */
+		uint64_t busy;	/* busy cycles reported so far */
 	} stall;
 	bool long_turns;       /* long turns are not reported as stalls; set by any thread */
 	uint32_t idle_changed; /* leat_reactor_idle_set() was called; set by any thread */
@@ -307,8 +307,8 @@ uint64_t reactor_idle_step(struct leat_reactor *r, uint64_t now);
 
 /* block.c */
 /*
- * Data of events of the epoll set: the eventfd, and the set of the descriptors. Other values are
- * numbers of pollers.
+ * epoll_event.data in the reactor's epoll set, for the eventfd, and for the epoll set of the
+ * descriptors. Other values are numbers of pollers.
  */
 #define BLOCK_ATTN UINT32_MAX
 #define BLOCK_FDS (UINT32_MAX - 1)
@@ -338,7 +338,7 @@ void reactor_registry_del(struct leat_reactor *r);
 /* Record that the calling thread began, or ended, to run the reactor. */
 void reactor_registry_enter(struct leat_reactor *r);
 void reactor_registry_leave(struct leat_reactor *r);
-/* The caller holds the lock. */
+/* Return the reactor with an id, or NULL. The caller holds reactor_lock. */
 struct leat_reactor *reactor_registry_get(unsigned int id);
 
 /* telemetry.c */

@@ -19,7 +19,7 @@
  *
  * Why not rte_ring: there a sender spins until the senders before it have published their messages.
  * Senders are any threads, and one of them may have lost its CPU before it published, perhaps to
- * the sender that spins. Here a preempted sender only delays the messages behind its own.
+ * the sender that spins. Here a preempted sender only delays the messages after its own.
  */
 
 #include <assert.h>
@@ -45,7 +45,7 @@ struct reactor_message {
 struct reactor_ring {
 	uint64_t mask;
 	uint64_t tail __attribute__((aligned(LEAT_CACHE_LINE))); /* next ticket; senders write */
-	uint64_t head __attribute__((aligned(LEAT_CACHE_LINE))); /* next to take; owner writes */
+	uint64_t head __attribute__((aligned(LEAT_CACHE_LINE))); /* ticket to take next; owner's */
 	struct reactor_message cell[] __attribute__((aligned(LEAT_CACHE_LINE)));
 };
 
@@ -127,13 +127,13 @@ reactor_ring_take(struct reactor_ring *ring, struct reactor_message *to)
 	uint64_t ticket = ring->head;
 	struct reactor_message *m = reactor_ring_cell(ring, ticket);
 
-	/* Acquire (D). */
+	/* Acquire (D): see the published message. */
 	if (__atomic_load_n(&m->seq, __ATOMIC_ACQUIRE) != ticket + 1)
 		return false;
 	to->fn = m->fn;
 	to->drop = m->drop;
 	to->arg = m->arg;
-	/* Release (C). */
+	/* Release (C): the message has been read, so a sender may overwrite it. */
 	__atomic_store_n(&m->seq, ticket + REACTOR_RING_STEP * (ring->mask + 1), __ATOMIC_RELEASE);
 	__atomic_store_n(&ring->head, ticket + REACTOR_RING_STEP, __ATOMIC_RELAXED);
 	return true;

@@ -52,7 +52,10 @@ leat_reactor_stop_all(uint64_t timeout_us)
 {
 	unsigned int i;
 
-	/* In slots without a reactor, too: a handler may not lock, and creation resets a slot. */
+	/*
+	 * Raise the flag in slots without a reactor, too: a signal handler must not lock, and
+	 * creating a reactor resets its slot.
+	 */
 	for (i = 0; i < LEAT_REACTOR_MAX; i++)
 		ask_to_stop(&reactor_attns[i], timeout_us);
 }
@@ -66,7 +69,7 @@ leat_reactor_wait(struct leat_reactor *r)
 	if (reactor_runs_here(r))
 		return leat_err(EDEADLK, "%s: wait: called on its own thread", r->name);
 	for (;;) {
-		/* Pairs with the release in leave(): the result and all that the reactor did. */
+		/* Acquire: see the result and all that the reactor did before leave(). */
 		state = __atomic_load_n(&r->state, __ATOMIC_ACQUIRE);
 		if (state == LEAT_REACTOR_READY)
 			return 0;
