@@ -10,7 +10,7 @@
 
 #include "stream_pvt.h"
 
-/* Maximum number of rounds of polling for ops that a peer sent before its end. */
+/* Maximum number of rounds in which poll_remaining() polls. */
 #define ROUNDS 1024
 /* Interval of log lines about refusals, us. */
 #define REFUSAL_US 1000000
@@ -232,9 +232,9 @@ up(struct leat_stream *s)
 /* ---- events ---- */
 
 /*
- * Poll the ops that a peer sent before its end. They are complete before its last event is
- * reported, but may wait to be polled; later they would be taken for ops of the next peer with the
- * same id.
+ * Poll the receives of what a peer sent before its end. They are complete before its last event is
+ * reported, but may wait to be polled; later they would be taken for receives from the next peer
+ * with the same id.
  */
 static void
 poll_remaining(struct leat_stream_net *net)

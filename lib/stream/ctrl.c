@@ -11,7 +11,7 @@
  *       GET 0xffff ---------------------->        unless no_features (leat_stream_net_conf)
  *       memory --------------------------> <----- memory       at once, by both
  *                                         <----- answer to GET
- *       SET 0xffff, those of both ------->        mode WINDOWS: bytes may go from here on
+ *       SET 0xffff, common features ----->        mode WINDOWS: bytes may go from here on
  */
 
 #include "stream_pvt.h"

@@ -127,10 +127,10 @@ enum leat_stream_mode {
 struct leat_stream_net_conf {
 	/** Name of the device, "fabric_verbs0"; NULL: the last --vdev. No other device is used. */
 	const char *dev;
-	const char *name; /**< name for logs and telemetry; copied; NULL: the endpoint's */
+	const char *name; /**< name for logs and telemetry; copied; NULL: the endpoint's name */
 	/**
-	 * Maximum number of streams at a time; 0: LEAT_STREAM_STREAMS_DEFAULT, or what the device
-	 * allows.
+	 * Maximum number of streams at a time; 0: LEAT_STREAM_STREAMS_DEFAULT, or fewer if the
+	 * device allows only fewer.
 	 */
 	uint32_t max_streams;
 	uint32_t rx_size; /**< receive window of a stream, bytes; 0: LEAT_STREAM_RX_DEFAULT */
@@ -272,7 +272,9 @@ LEAT_API int leat_stream_listen_addr(const struct leat_stream_net *net, char *ad
  *   - EINVAL: malformed address
  *   - ENOSPC: max_streams exist, or no peer id is free
  *   - ENOBUFS: its buffers would exceed mem_max
- *   - ENOMEM, ESHUTDOWN, EIO
+ *   - ENOMEM: no memory for the stream
+ *   - ESHUTDOWN: the net is being closed
+ *   - EIO: as leat_ep_connect()
  */
 LEAT_API struct leat_stream *leat_stream_connect(struct leat_stream_net *net, const char *addr,
 						 uint64_t timeout_us);
@@ -416,8 +418,8 @@ struct leat_stream_out {
 
 /**
  * Write without a copy, after the bytes written before.
- * @return 0; -EINVAL: no bytes, region or function; -EPIPE: as leat_stream_write(); -EAGAIN:
- *   connecting
+ * @return 0; -EINVAL: out has no bytes, no region or no done(); -EPIPE: as leat_stream_write();
+ *   -EAGAIN: connecting
  */
 LEAT_API int leat_stream_send(struct leat_stream *s, struct leat_stream_out *out);
 
@@ -451,7 +453,7 @@ LEAT_API void leat_stream_abort(struct leat_stream *s);
  * Return why a stream ended. 0: it has not ended, or the peer closed cleanly; -ETIMEDOUT: no
  * connection in time, or silence, or idle; -ECONNREFUSED, -EHOSTUNREACH: as leat_event.status of a
  * failed connect; -ECONNRESET: the peer died; -EPROTO: the peer broke the protocol; -ENOMEM: the
- * stream's window could not be registered; -EIO.
+ * stream's window could not be registered; or the status of an op that failed, such as -EIO.
  */
 LEAT_API int leat_stream_error(const struct leat_stream *s);
 
@@ -480,7 +482,7 @@ LEAT_API void *leat_stream_user(const struct leat_stream *s);
 struct leat_stream_info {
 	enum leat_stream_mode mode; /**< mode in use */
 	bool accepted;		    /**< accepted here; else connected from here */
-	bool half_close;	    /**< both sides support it; false until that is known */
+	bool half_close;	    /**< both sides support half-close; false until known */
 	uint32_t rx_size;	    /**< bytes of memory that the peer may write to */
 	uint32_t peer_window;	    /**< window that the peer announced last, bytes */
 	uint32_t tx_room;	    /**< bytes that leat_stream_write() would take */

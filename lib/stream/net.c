@@ -7,13 +7,13 @@
 
 #include "stream_pvt.h"
 
-/* Peers beyond max_streams: some are about to be refused, others are leaving. */
+/* Number of peers beyond max_streams: some are about to be refused, others are leaving. */
 #define MORE_PEERS 8
-/* Number of receives, if the device allows it: a peer may have 1024 notices under way. */
+/* Bounds of the number of receives, if the device allows: a peer may have sent 1024 notices. */
 #define RX_DEPTH_MIN 512u
 #define RX_DEPTH_MAX 4096u
 #define RX_PER_STREAM 8u
-/* A device's queue for a peer is as long as the endpoint's send depth. */
+/* Bounds of the endpoint's send depth: a device's queue for each peer is as long. */
 #define TX_DEPTH_MIN 256u
 #define TX_DEPTH_MAX 1024u
 #define TX_PER_STREAM 4u

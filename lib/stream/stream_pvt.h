@@ -59,15 +59,15 @@
 /* Maximum number of control messages of one stream that the device has at a time. */
 #define STREAM_CTRLS 4
 /*
- * Maximum number of questions of the peer for features that wait for an answer; one more ends the
- * stream.
+ * Maximum number of the peer's questions for features that wait for an answer. One question more
+ * ends the stream.
  */
 #define STREAM_ANSWERS 8
 /* Maximum number of windows that the peer has registered at a time, in mode WINDOWS. */
 #define STREAM_WINDOWS 2
 /*
- * Maximum number of notices of one stream with the device; a peer has 1024 receives for all that
- * arrive.
+ * Maximum number of a stream's notices that the device has at a time. A peer has 1024 receives, for
+ * everything that arrives.
  */
 #define STREAM_NOTICES_MAX 64
 /* Maximum number of notices that may be ahead of a missing one; a notice's number has 8 bits. */
@@ -106,7 +106,7 @@ struct stream_window {
 	uint32_t len;
 };
 
-/* A control message that the device may have. */
+/* A control message; busy: the device has it. */
 struct stream_ctrl_op {
 	struct leat_op op;
 	struct leat_stream *s;
@@ -118,12 +118,12 @@ struct stream_tx_op {
 	struct leat_op op;
 	struct leat_stream *s;
 	struct leat_stream_out *out; /* owner of the bytes; NULL: the send buffer */
-	struct stream_tx_op *next;   /* next in the list of free ones */
+	struct stream_tx_op *next;   /* next in the list of free ops */
 };
 
 struct stream_rx_op {
 	struct leat_op op;
-	struct stream_rx_op *next; /* next in the list of those not posted */
+	struct stream_rx_op *next; /* next in the list of receives that are not posted */
 };
 
 /* A task that waits. */
@@ -184,7 +184,7 @@ struct leat_stream {
 	bool end_sent;
 
 	/* receiving */
-	uint32_t rx_size, tx_size; /* sizes of this stream; the net's conf may have changed since */
+	uint32_t rx_size, tx_size; /* of window and send buffer; conf may have changed since */
 	uint8_t *rx_mem;
 	struct leat_mr *rx_mr;
 	struct leat_rkey rx_key;
@@ -266,7 +266,7 @@ struct leat_stream_net {
 	char name[64];
 
 	struct leat_stream_net_stats stats;
-	struct leat_asked asked; /* questions of telemetry */
+	struct leat_asked asked; /* requests of telemetry for the owner thread */
 	struct leat_tune_object *tune;
 	struct stream_tune_settings set;
 };
@@ -280,7 +280,7 @@ struct leat_stream_net {
  * leat_mr_register(); with leat_err()
  */
 int stream_mem_get(struct leat_stream *s);
-/* Deregister a stream's memory: the peer can't reach the window. Bytes in it can be read. */
+/* Deregister a stream's memory: its peer can't write any more, but arrived bytes can be read. */
 void stream_mem_close(struct leat_stream *s);
 void stream_mem_put(struct leat_stream *s);
 
@@ -353,7 +353,7 @@ void stream_close_all(struct leat_stream_net *net, uint64_t at);
 /* telemetry.c */
 void stream_telemetry_add(struct leat_stream_net *net);
 
-/* tune.c. @return 0, or negative with leat_err() */
+/* tune.c: add the net to tune. @return 0, or negative with leat_err() */
 int stream_tune_add(struct leat_stream_net *net);
 void stream_telemetry_del(struct leat_stream_net *net);
 void stream_telemetry_answer(struct leat_stream_net *net);

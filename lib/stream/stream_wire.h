@@ -59,7 +59,7 @@ struct stream_ctrl {
 	uint64_t total; /* bytes that an ended direction has sent */
 };
 
-/* Encode a control message. wide: with a key of 64 bits, and a token */
+/* Encode a control message. wide: use the form with a key of 64 bits and a token */
 void stream_wire_encode(uint8_t *to, const struct stream_ctrl *c, bool wide);
 
 /* Decode a message of any opcode. The caller checks the opcode. */

@@ -17,8 +17,8 @@
 #include "stream_pvt.h"
 
 /*
- * A stream ends when the device completes none of its ops for this time, ms. No honest peer pauses
- * for that long, except while its device still takes writes.
+ * A stream ends when the device completes none of its ops for this time, ms. An honest peer can
+ * pause for so long only while its device still takes writes, and then ops complete.
  */
 #define STALL_MS 30000
 #define ACCEPT_MS 5000
@@ -51,7 +51,7 @@ silence_ms(const struct leat_stream *s)
 	return ms == LEAT_STREAM_NEVER ? 0 : ms;
 }
 
-/* Have ms milliseconds passed since a moment? If not, lower *due to the time when they have. */
+/* Have ms milliseconds passed since a moment? If not, lower *due to the end of this period. */
 static bool
 passed(uint64_t since, uint32_t ms, uint64_t now, uint64_t *due)
 {

@@ -6,7 +6,7 @@
  *     endpoint's poller   stream_on_ops(): arrived notices and messages are processed; writes that
  *                         are done free room
  *     "stream"            stream_turn(): callbacks, then the bytes written in this turn are posted,
- *                         then the receives that were used
+ *                         then used receives are posted again
  *
  * The second poller comes after the first in each turn: the application learns of bytes in the
  * turn in which they arrived, and its answer goes out in that turn, with all others for the same

@@ -30,7 +30,7 @@ room_of(const struct leat_stream *s)
 	return s->tx_size - (uint32_t)(s->tx_head - s->tx_done);
 }
 
-/* Check whether the application may write. @return 0: it may; -EAGAIN, -EPIPE */
+/* Check whether the application may write. @return 0: it may; -EAGAIN: not yet; -EPIPE: no more */
 static int
 writable(const struct leat_stream *s)
 {
