@@ -47,7 +47,7 @@ peer_init(struct tags_peer *p, struct leat_peer *outer, enum tags_peer_state sta
 	outer->drv = p;
 }
 
-/* Give a free place to a peer: the one that tags_mem_grow() returned. */
+/* Give a peer the free place that tags_mem_grow() returned. */
 static void
 peer_place(struct tags_ep *e, struct tags_peer *p, struct tags_place *place)
 {

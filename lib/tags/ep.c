@@ -11,8 +11,8 @@
 /* Longest time for which segments of the layer, mostly credits, may delay a close. */
 #define CLOSE_US (100 * 1000)
 /*
- * Longest time for which a close waits for the answers to its BYEs: an endpoint of the same thread
- * can't give one.
+ * Longest time for which a close waits for the answers to its BYEs: an endpoint on the same thread
+ * can't answer meanwhile.
  */
 #define ANSWER_US (20 * 1000)
 
@@ -256,7 +256,7 @@ tags_ep_abort(struct leat_ep *ep)
 		tags_tx_stop(e, p, -ESHUTDOWN);
 	}
 	tags_rx_drop_all(e, -ESHUTDOWN);
-	/* One-sided ops come back with the shutdown, which can't fail: it is the first one. */
+	/* One-sided ops come back with the shutdown, which can't fail, as it is the first. */
 	(void)leat_ep_shutdown(e->inner, 0);
 }
 

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Matching. A message goes to the receive posted first of those that it fits; a receive takes the
- * message that arrived first of those that fit it.
+ * Matching. Of the receives that a message fits, it goes to the receive that was posted first. Of
+ * the messages that fit a receive, it takes the message that arrived first.
  *
  *     receives    RECV    any peer: any_recvs         one peer: peer->recvs
  *                 TRECV   exact: exact[hash(tag, peer)]   with bits to ignore: wild_recvs
  *
  *     messages    plain: SEND and WRITE_IMM           tagged: also in by_tag[hash(tag)]
  *
- * So a message looks at the head of two lists, or at two short lists and the wildcards. A receive
- * looks at one short list; a directed or wildcard one at all waiting messages, whose number credits
- * bound.
+ * So a plain message looks at the heads of two lists, and a tagged message at two short lists and
+ * at the wildcard receives. An exact TRECV looks at one short list, and a RECV from any peer at the
+ * head of one list. A RECV from one peer, or a wildcard TRECV, looks at all waiting messages of its
+ * kind, whose number is limited by credits.
  */
 
 #include "tags_pvt.h"

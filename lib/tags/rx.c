@@ -301,7 +301,7 @@ written(struct tags_ep *e, struct tags_rbuf *b, struct tags_peer **sender)
 	return accepts_segments(*sender) ? notice(e, *sender, b) : "";
 }
 
-/* Handle the return value of arrived(), why. */
+/* Handle why, the return value of arrived(). */
 static void
 arrived_as(struct tags_ep *e, struct tags_peer *p, struct tags_rbuf *b, const char *why)
 {

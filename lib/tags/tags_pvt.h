@@ -76,7 +76,7 @@
  * Disconnect. A side that closes cleanly says BYE, and disconnects when the other side has
  * answered with BYE, or has not answered within LEAVE_US. Segments are taken in the order of
  * sending, and BYE is the last one: a side that has received BYE has received everything. Once both
- * sides have, the device has nothing of the connection under way:
+ * sides have received BYE, the device has nothing of the connection under way:
  *
  *     closes                                    the other side
  *     gives ops back            BYE
@@ -102,13 +102,13 @@
 #include "leat_order.h"
 #include "tags_wire.h"
 
-/* Receives for CREDITs, and for a BYE. */
+/* Number of receives per peer for CREDITs and for a BYE. */
 #define TAGS_CONTROLS (2 * TAGS_CLASSES + 1)
 /* Windows, in segments, where the device's receive depth suffices. */
 #define TAGS_MSG_WINDOW 16
 #define TAGS_DATA_WINDOW 16
 #define TAGS_REPLY_WINDOW 4
-/* Receives for one peer: the number wanted, and the least. */
+/* Number of receives per peer: the number wanted, and the least. */
 #define TAGS_RECVS (TAGS_MSG_WINDOW + TAGS_DATA_WINDOW + TAGS_REPLY_WINDOW + TAGS_CONTROLS)
 #define TAGS_RECVS_MIN (2 + 1 + TAGS_REPLY_WINDOW + TAGS_CONTROLS)
 /* Bytes of a message per segment; _FEW if all peers' buffers would take more than TAGS_MEMORY. */
@@ -116,18 +116,18 @@
 #define TAGS_SEGMENT_FEW 1024
 #define TAGS_MEMORY (UINT64_C(64) << 20)
 /*
- * Segments for sending: those that all connections share; most that a connection has of its own;
- * most that one connection uses at a time.
+ * Number of segments for sending: shared by all connections; maximum that a connection has of its
+ * own; maximum that one connection uses at a time.
  */
 #define TAGS_SHARED 256
 #define TAGS_OWN 4
 #define TAGS_SENDS 24
 /*
- * Segments with another connection's token that a peer may send, as they may be late ones. When it
- * sends more, its connection is ended.
+ * Maximum number of segments with another connection's token that a peer may send, since they may
+ * be late ones. When it sends more, its connection is ended.
  */
 #define TAGS_STALE_MAX 256
-/* Maximum number of peers that one poll tries again, of those whose posts the device refused. */
+/* Maximum number of peers, whose posts the device had refused, that one poll tries again. */
 #define TAGS_RETRIES 4
 
 #define TAGS_BURST 32
@@ -141,7 +141,7 @@ struct tags_iop {
 	struct leat_op op;
 	struct tags_peer *peer;
 	struct tags_tx *tx;	  /* the caller's op; NULL: none (replies, credits, BYE) */
-	struct tags_place *place; /* owner of the segment; NULL: a shared one */
+	struct tags_place *place; /* owner of the segment; NULL: shared by all connections */
 	STAILQ_ENTRY(tags_iop) link;
 };
 STAILQ_HEAD(tags_iop_list, tags_iop);
@@ -192,7 +192,7 @@ struct tags_rx {
 	struct tags_peer *sender;
 	TAILQ_ENTRY(tags_rx) link; /* entry of its list of waiting receives, or of the free list */
 	uint64_t seq;		   /* order of posting */
-	uint64_t got, total;	   /* bytes */
+	uint64_t got, total;	   /* bytes of the message: received so far, in all */
 	uint8_t state;
 };
 TAILQ_HEAD(tags_rx_list, tags_rx);
@@ -230,7 +230,7 @@ enum tags_peer_state {
 enum tags_queued {
 	TAGS_Q_NONE,
 	TAGS_Q_TODO,	/* there may be something to send to it */
-	TAGS_Q_REFUSED, /* the device had no room for it */
+	TAGS_Q_REFUSED, /* the device had no room for an op to it */
 };
 
 /* A peer, by its id at the inner endpoint. */
@@ -241,29 +241,29 @@ struct tags_peer {
 	uint8_t queued; /* enum tags_queued */
 	/* has something to send, and waits for one of its segments to complete */
 	bool starved;
-	bool lost;	   /* the device lost a segment of it: later segments are not taken */
-	bool bye;	   /* its BYE was received */
-	bool leaving;	   /* this side says BYE, and waits for the peer's */
-	bool bye_built;	   /* leaving: the BYE was built */
-	bool bye_sent;	   /* leaving: the device has sent the BYE */
-	uint64_t leave_by; /* time until which BYEs may delay the disconnect */
+	bool lost;		  /* a segment from the peer was lost: later ones are not taken */
+	bool bye;		  /* its BYE was received */
+	bool leaving;		  /* this side says BYE, and waits for the peer's */
+	bool bye_built;		  /* leaving: the BYE was built */
+	bool bye_sent;		  /* leaving: the device has sent the BYE */
+	uint64_t leave_by;	  /* time until which BYEs may delay the disconnect, cycles */
 	struct tags_iop *bye_iop; /* this side's BYE between build and completion */
 	struct tags_place *place;
 	uint32_t in_use; /* segments built and not completed */
 	uint64_t token;	 /* token of segments to the peer */
-	uint32_t stale;	 /* segments received from it with a token of no present connection */
+	uint32_t stale;	 /* received segments whose token is of no present connection */
 	uint16_t tx_seq, rx_seq;
 	uint16_t segment;	       /* maximum number of bytes of a message per segment to it */
 	uint16_t window[TAGS_CLASSES]; /* segments that it takes, per class */
-	/* segments to the peer: built; of these, finished by the peer, as its headers said */
+	/* segments to the peer. sent: built; acked: finished by the peer, as its headers say */
 	uint16_t sent[TAGS_CLASSES], acked[TAGS_CLASSES];
-	/* segments from the peer: received; finished here; reported so in a header to the peer */
+	/* segments from the peer. got: received; done: finished here; returned: reported to it */
 	uint16_t got[TAGS_CLASSES], done[TAGS_CLASSES], returned[TAGS_CLASSES];
 	/* SEND, TSEND, WRITE_IMM, and one-sided ops that wait behind one, in order of posting */
 	struct tags_tx_list pending;
 	uint32_t nb_ordered;	     /* ops on pending other than TSENDs */
-	struct tags_tx_list begun;   /* ASKED, SENT, ONESIDED */
-	struct tags_tx_list streams; /* GRANTED, in order of grants */
+	struct tags_tx_list begun;   /* ops in state ASKED, SENT or ONESIDED */
+	struct tags_tx_list streams; /* ops in state GRANTED, in order of grants */
 	struct tags_iop_list built;  /* ops to be posted, in order */
 	struct tags_rbuf_list replies;
 	struct tags_rbuf_list early; /* segments received before CONNECTED, in order */
@@ -284,7 +284,7 @@ struct tags_ep {
 	 * LEAT_QUEUE_NONE where the device keeps that order by itself.
 	 */
 	struct leat_queue *recv_queue;
-	struct tags_peer *peers;	     /* nb_peers of the inner endpoint */
+	struct tags_peer *peers;	     /* by id; inner->nb_peers elements */
 	struct tags_peer_list todo, refused; /* see enum tags_queued */
 	struct tags_iop_list shared;	     /* free shared segments */
 	struct tags_tx_list free_tx;
@@ -306,9 +306,9 @@ struct tags_ep {
 
 	uint16_t window[TAGS_CLASSES];
 	uint16_t segment;
-	uint32_t nb_recvs, nb_own; /* per peer: number of bounce buffers; of own segments */
+	uint32_t nb_recvs, nb_own; /* per peer: number of bounce buffers, of own segments */
 	uint32_t nb_shared;
-	uint32_t nb_onesided, onesided_max; /* one-sided ops with the device */
+	uint32_t nb_onesided, onesided_max; /* one-sided ops that the device has; maximum */
 	uint32_t tx_depth;		    /* send depth of the inner endpoint */
 	uint32_t nb_tx, nb_rx;
 	uint16_t priv_connect, priv_accept; /* private data left for the caller, bytes */
@@ -428,7 +428,7 @@ void tags_events(struct tags_ep *e);
 void tags_peer_check(struct tags_ep *e, struct tags_peer *p);
 /* End a connection, unless it has ended. */
 void tags_peer_end(struct tags_ep *e, struct tags_peer *p, int status, const char *text);
-/* End a connection with -EPROTO: the peer broke the protocol. why: a clause, "it" is the peer. */
+/* End a connection: the peer broke the protocol (-EPROTO). In the text why, "it" is the peer. */
 void tags_peer_fail(struct tags_ep *e, struct tags_peer *p, const char *why);
 
 /* ---- mem.c ---- */

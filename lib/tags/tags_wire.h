@@ -14,8 +14,8 @@
  *     +------+------+-------+-------+-------+-------+-------+------+------+-------+-------+------
  *
  *               flags  id         tag          total      bytes
- *     EAGER  1  T I    0          tag if T     of bytes   a whole message
- *     FIRST  2  T I    sender's   tag if T     of message at least 1, and fewer than total
+ *     EAGER  1  T I    0          tag if T     length     a whole message
+ *     FIRST  2  T I    sender's   tag if T     length     at least 1, and fewer than total
  *     DATA   3  0      receiver's offset       0          at least 1
  *     GRANT  4  0      sender's   receiver's id 0         none
  *     REFUSE 5  0      sender's   0            0          none
@@ -23,10 +23,11 @@
  *     BYE    7  0      0          0            0          none
  *
  * T: a tagged message; I: the message carries an immediate, 8 bytes between the header and the
- * message's bytes. seq counts the segments of one direction of a connection. done[c] counts the
- * segments of class c that the sender of this header has received and finished, since the
- * connection began: the other side may have window[c] more on the way. All these numbers begin
- * with TAGS_START and wrap at 2^16.
+ * message's bytes. total is the length of the whole message, bytes. id is the number that the
+ * message's sender gave to its send, or the receiver to its receive. seq counts the segments of one
+ * direction of a connection. done[c] counts the segments of class c that the sender of this header
+ * has received and finished, since the connection began: the other side may have window[c] more on
+ * the way. seq and done begin with TAGS_START and wrap at 2^16.
  *
  * token was chosen for the connection by the side that receives the segment: the connection's place
  * in the low 16 bits, and a random number. So a late segment is not taken for one of the next
@@ -107,7 +108,7 @@ tags_hdr_len(uint8_t flags)
 	return (flags & TAGS_F_IMM) != 0 ? TAGS_HDR_MAX : TAGS_HDR_LEN;
 }
 
-/* Write tags_hdr_len() bytes. */
+/* Encode a header: write tags_hdr_len() bytes. */
 void tags_hdr_build(uint8_t *buf, const struct tags_hdr *h);
 /*
  * Parse a segment of len bytes.
@@ -134,7 +135,7 @@ struct tags_hello {
 	uint64_t token;	  /* token of segments to the sender of the hello */
 };
 
-/* Write TAGS_HELLO_LEN bytes; the caller appends priv. */
+/* Encode a hello: write TAGS_HELLO_LEN bytes. The caller appends its private data. */
 void tags_hello_build(uint8_t *buf, const struct tags_hello *h);
 /* Parse a hello. len: bytes received, padding included. @return NULL, or what is wrong with it */
 const char *tags_hello_parse(const uint8_t *buf, size_t len, struct tags_hello *h);

@@ -582,7 +582,7 @@ tags_tx_drop(struct tags_ep *e, struct tags_peer *p, int status)
 	struct tags_iop *iop;
 
 	/*
-	 * Built segments hold copies, and have their numbers: they are sent, and BYE after them.
+	 * Built segments hold copies and already have their seq: they are sent, and BYE follows.
 	 */
 	STAILQ_CONCAT(&built, &p->built);
 	while ((iop = STAILQ_FIRST(&built)) != NULL) {

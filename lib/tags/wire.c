@@ -31,7 +31,7 @@ tags_hdr_build(uint8_t *buf, const struct tags_hdr *h)
 		leat_put_le64(buf + 40, h->imm);
 }
 
-/* Check EAGER and FIRST. */
+/* Check an EAGER or FIRST. @return NULL, or what is wrong with it */
 static const char *
 check_message(const struct tags_hdr *h, size_t bytes)
 {
@@ -47,7 +47,7 @@ check_message(const struct tags_hdr *h, size_t bytes)
 					       : NULL;
 }
 
-/* Check the other kinds. */
+/* Check a segment of another kind. @return NULL, or what is wrong with it */
 static const char *
 check_control(const struct tags_hdr *h, size_t bytes)
 {
