@@ -99,8 +99,8 @@ look(struct leat_channel *ch, unsigned int what, uint32_t len)
 	if ((what & LEAT_CHANNEL_ARM_ROOM) != 0) {
 		ret = chan_room(ch, chan_frame_granules(len));
 		/*
-		 * After the end there is no room any more, but frames may still come: those of dead
-		 * readers, and those given back.
+		 * After the end there is no room any more, but frames may still be returned: by
+		 * readers that give them back, or by the recovery of dead readers.
 		 */
 		if (ret < 0 && (ret != -ESHUTDOWN || what == LEAT_CHANNEL_ARM_ROOM))
 			return ret;

@@ -534,7 +534,8 @@ chan_room_at(struct leat_channel *ch, uint64_t w, uint32_t granules)
 
 /* ---- read.c ---- */
 /*
- * Is there a frame to take? sleepy: the caller is about to sleep. @return 1, 0, -ESHUTDOWN, -EPROTO
+ * Is there a frame to take? sleepy: the caller is about to sleep. @return 1; 0; -ESHUTDOWN, -EPROTO
+ * as leat_channel_wait()
  */
 int chan_ready(struct leat_channel *ch, bool sleepy);
 

@@ -115,8 +115,8 @@ give_back(struct leat_channel *ch, unsigned int from)
 }
 
 /*
- * Drop the ith held frame, whose header is invalid. @return 0; -EPROTO: INVALID_END, and the frames
- * after it were given back
+ * Drop held frame number i, whose header is invalid. @return 0; -EPROTO: the policy is INVALID_END,
+ * and the frames after it were given back
  */
 static int __attribute__((cold, noinline)) drop_invalid(struct leat_channel *ch, unsigned int i)
 {
@@ -405,10 +405,10 @@ look_behind(struct leat_channel *ch, uint64_t *held)
 }
 
 /*
- * The position `read` has reached the END, so no new frame follows. But frames behind it may still
- * have to be read: those that were set aside because their writers were slow, and those of readers
- * that may die. @return 1: claim_returned() may find such a frame; 0: wait for one; -ESHUTDOWN: all
- * frames are read; -EPROTO
+ * The position `read` has reached the END, so no new frame follows. But frames that it has passed
+ * may still have to be read: frames set aside because their writers were slow, and frames of
+ * readers that may die. @return 1: claim_returned() may find such a frame; 0: wait for one;
+ * -ESHUTDOWN: all frames are read; -EPROTO: the block is corrupt
  */
 static int
 at_end(struct leat_channel *ch)

@@ -86,7 +86,8 @@ struct want {
 };
 
 /*
- * Is there a frame or room? sleepy: the caller is about to sleep. @return 1, 0, -ESHUTDOWN, -EPROTO
+ * Is there a frame or room? sleepy: the caller is about to sleep. @return 1; 0; -ESHUTDOWN, -EPROTO
+ * as leat_channel_wait()
  */
 static int
 ready(struct leat_channel *ch, const struct want *want, bool sleepy)

@@ -76,9 +76,9 @@ return_inner(struct leat_channel *ch, uint64_t pos, const struct leat_channel_fr
 }
 
 /*
- * Publish a reservation that readers have passed; seen is its mark now. Readers search behind read
- * when the count has changed, so read must be beyond the frame by then: the reader that set it
- * aside may have died before it moved read.
+ * Publish a reservation that readers have passed; seen is its mark now. When the count has changed,
+ * readers search what read has passed, so read must be beyond the frame by then: the reader that
+ * set it aside may have died before it moved read.
  */
 static int __attribute__((cold, noinline))
 publish_aside(struct leat_channel *ch, uint64_t pos, uint64_t seen, uint64_t reserved, uint64_t to,
@@ -105,7 +105,8 @@ publish_aside(struct leat_channel *ch, uint64_t pos, uint64_t seen, uint64_t res
 }
 
 /*
- * Change the RESERVED mark at pos to `to`. frames: the n frames in it, if n > 1. @return 0, -EPROTO
+ * Change the RESERVED mark at pos to `to`. frames: the n frames in it, if n > 1.
+ * @return 0; -EPROTO: the block is corrupt
  */
 static int
 publish(struct leat_channel *ch, uint64_t pos, uint64_t reserved, uint64_t to,
@@ -131,7 +132,7 @@ publish(struct leat_channel *ch, uint64_t pos, uint64_t reserved, uint64_t to,
 	return 0;
 }
 
-/* Reserve this many granules. @return 0; -EAGAIN: no room; -ESHUTDOWN; -EPROTO */
+/* Reserve this many granules. @return 0; -EAGAIN, -ESHUTDOWN, -EPROTO as leat_channel_send() */
 static int
 reserve(struct leat_channel *ch, uint32_t granules, uint64_t *pos)
 {

@@ -418,8 +418,8 @@ struct leat_stream_out {
 
 /**
  * Write without a copy, after the bytes written before.
- * @return 0; -EINVAL: out has no bytes, no region or no done(); -EPIPE: as leat_stream_write();
- *   -EAGAIN: connecting
+ * @return 0; -EINVAL: out has no bytes, no done(), or no region although the device needs one;
+ *   -EPIPE: as leat_stream_write(); -EAGAIN: connecting
  */
 LEAT_API int leat_stream_send(struct leat_stream *s, struct leat_stream_out *out);
 
