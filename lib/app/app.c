@@ -35,7 +35,7 @@ leat_app_stop(int why)
 	leat_reactor_stop_all(app_stop_us());
 }
 
-/* Restore the default action of both signals. */
+/* Restore the default action of SIGINT and SIGTERM. */
 static void
 signals_default(void)
 {
@@ -49,8 +49,9 @@ signals_default(void)
 
 /*
  * Stop the program. The first signal restores the default actions, so that a second one of either
- * kind kills the process. But loading a driver may have put this handler back: then it gets the
- * second signal, too, and raises it again, to take effect at the return.
+ * kind kills the process. But loading a driver may have put this handler back: then the handler
+ * gets the second signal, too, and raises it again; that signal takes effect when the handler
+ * returns.
  */
 static void
 on_signal(int sig)

@@ -85,7 +85,7 @@ struct leat_app {
 	 */
 	const char *usage;
 	/**
-	 * Parse the program's own arguments, those behind "--"; argv[0] is the program's name. If
+	 * Parse the program's own arguments, those after "--"; argv[0] is the program's name. If
 	 * usage is NULL, argv also has any `-h` and `--help` from in front of "--". Called before
 	 * anything is started. NULL: the program has no arguments, and any is an error.
 	 * @return 0; LEAT_APP_DONE; negative: invalid, and parse() said why on stderr
@@ -93,7 +93,7 @@ struct leat_app {
 	int (*parse)(int argc, char **argv, void *arg);
 	/**
 	 * Options of the program's own, without values, that may also stand in front of "--", as
-	 * `--help` may: they are passed to parse() before the arguments behind "--". An array that
+	 * `--help` may: they are passed to parse() before the arguments after "--". An array that
 	 * ends with NULL; NULL: none.
 	 */
 	const char *const *front;

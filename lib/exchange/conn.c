@@ -18,7 +18,7 @@
 #define PROVE_US 1000000
 /* How long a closing connection may take to send its last message and see the other side close. */
 #define CLOSING_US 1000000
-/* Reads of a closing connection per event; the data is discarded. */
+/* Maximum number of reads of a closing connection per event; the data is discarded. */
 #define CLOSING_READS 4
 
 /* Send as much as possible. @return 0, or a positive errno. */
@@ -87,7 +87,7 @@ exchange_conn_bye(struct exchange_conn *c, enum exchange_type type, enum exchang
 	c->state = CONN_CLOSING;
 	exchange_list_move(c, &c->x->closing);
 	exchange_timer_set(c, c->x->now + leat_us_to_cycles(CLOSING_US));
-	/* A failure is ignored: the connection has ended then, and that closes it. */
+	/* Ignore a failure: the connection has ended then, and epoll's event for that closes it. */
 	(void)exchange_conn_send(c, msg, len);
 }
 
@@ -350,7 +350,7 @@ conn_read_closing(struct exchange_conn *c)
 	}
 }
 
-/* Handle received descriptors that this process could not take: its limit is reached. */
+/* Handle received descriptors that this process could not take: it has too many open files. */
 static void
 conn_no_fd(struct exchange_conn *c)
 {
@@ -409,7 +409,7 @@ conn_read(struct exchange_conn *c)
 	return n;
 }
 
-/* Read what the process sent before it ended: no more than the socket holds now. */
+/* Read what the process sent before it ended, that is, what the socket holds now. */
 void
 exchange_conn_process_ended(struct exchange_conn *c)
 {

@@ -64,7 +64,7 @@ enum exchange_conn_state {
 TAILQ_HEAD(exchange_list, exchange_conn);
 
 #define EXCHANGE_SOURCE_KEY 16
-/* Longest path of the directory, with terminator: "/port-65535" must fit behind it in sun_path. */
+/* Longest path of the directory, with terminator: "/port-65535" must fit after it in sun_path. */
 #define EXCHANGE_DIR_MAX (sizeof(((struct sockaddr_un *)NULL)->sun_path) - 11)
 /* Longest name of a UNIX socket in the directory, with its terminator. */
 #define EXCHANGE_NAME_MAX (sizeof("name-") + 64)
@@ -74,9 +74,9 @@ struct exchange_source {
 	LIST_ENTRY(exchange_source) link; /* entry in source_bucket or free_sources */
 	uint8_t key[EXCHANGE_SOURCE_KEY];
 	uint16_t refs;	  /* slots of this source */
-	uint16_t pending; /* how many of them wait for HELLO */
-	uint16_t half;	  /* how many of them are between HELLO and READY */
-	uint16_t conns;	  /* how many of them have an id */
+	uint16_t pending; /* slots of this source that wait for HELLO */
+	uint16_t half;	  /* slots of this source between HELLO and READY */
+	uint16_t conns;	  /* slots of this source with an id */
 };
 LIST_HEAD(exchange_source_list, exchange_source);
 
@@ -90,8 +90,9 @@ struct exchange_conn {
 	struct leat_exchange *x;
 	TAILQ_ENTRY(exchange_conn) link;    /* entry in list */
 	TAILQ_ENTRY(exchange_conn) ev_link; /* entry in leat_exchange.events while events != 0 */
-	struct exchange_list *list;	    /* free, pending, half, closing, resolving or NULL */
-	struct exchange_source *source;	    /* acceptor: where the connector is; else NULL */
+	/* list that link is in: free, pending, half, closing, resolving; or NULL */
+	struct exchange_list *list;
+	struct exchange_source *source; /* acceptor: source of the connector; else NULL */
 	uint64_t accepted_at; /* acceptor: value of leat_exchange.awake when ACCEPT was sent */
 	struct leat_wheel_node timer;
 	uint64_t deadline; /* connector: end of all attempts, cycles */
@@ -113,7 +114,7 @@ struct exchange_conn {
 	int status; /* status of the END event */
 	int cause;  /* connector: negative errno of the last failed attempt, 0: none */
 	struct leat_lookup *lookup; /* connector in RESOLVING */
-	struct addrinfo *ai;	    /* connector: addresses */
+	struct addrinfo *ai;	    /* connector: addresses of the host */
 	struct addrinfo *ai_next;   /* connector: address to try next; NULL: start a new round */
 	uint16_t blob_len, priv_len, proof_len; /* lengths of the parts in msg, for the event */
 	uint16_t rx_len;
@@ -206,10 +207,10 @@ struct leat_exchange {
 	uint64_t warned; /* time at which a lack of descriptors was last logged; 0: never */
 	struct leat_wheel_node listen_timer;
 	struct exchange_list free;
-	struct exchange_list pending;	/* HELLO_WAIT, oldest first */
-	struct exchange_list half;	/* REQUESTED and ACCEPT_SENT, oldest HELLO first */
-	struct exchange_list closing;	/* CLOSING, oldest first */
-	struct exchange_list resolving; /* RESOLVING */
+	struct exchange_list pending; /* connections in HELLO_WAIT, oldest first */
+	struct exchange_list half; /* acceptors from REQUESTED to PROOF_SENT, oldest HELLO first */
+	struct exchange_list closing;	/* connections in CLOSING, oldest first */
+	struct exchange_list resolving; /* connections in RESOLVING */
 	struct exchange_list events;
 	struct leat_exchange_stats stats;
 	char name[32];
@@ -227,13 +228,13 @@ struct leat_exchange {
 	struct exchange_source *sources; /* table of nb_slots */
 	struct exchange_source_list free_sources;
 	struct exchange_source_list source_bucket[256];
-	struct exchange_conn *conns; /* nb_slots */
+	struct exchange_conn *conns; /* table of nb_slots */
 	struct exchange_names names; /* UNIX sockets */
 };
 
 /* epoll's user data of the listener; a connection's is its id. */
 #define EXCHANGE_EPOLL_LISTENER UINT64_MAX
-/* OR'd into a connection's id in epoll's user data: the event is that of its process_fd. */
+/* OR'd into a connection's id in epoll's user data: the event is about its process_fd. */
 #define EXCHANGE_EPOLL_PROCESS (UINT64_C(1) << 32)
 
 /* Largest generation of an id; the smallest is 1. */
@@ -276,14 +277,14 @@ void exchange_listener_resume(struct leat_exchange *x);
 /* ---- source.c -------------------------------------------------------------------------------- */
 
 void exchange_source_init(struct leat_exchange *x);
-/* Find or add the source with this key, and count an accepted connection as one of it. */
+/* Find or add the source with this key, and count an accepted connection as one of the source. */
 void exchange_source_hold(struct exchange_conn *c, const uint8_t key[EXCHANGE_SOURCE_KEY]);
 void exchange_source_drop(struct exchange_conn *c);
 /* Choose the connection, still without HELLO, that is dropped to make room for a new one. */
 struct exchange_conn *exchange_source_pending_victim(struct leat_exchange *x);
 /*
- * End a connection that was accepted and not proven for a while, of source `of` (NULL: any). Its id
- * becomes free when the owner has fetched the event.
+ * End a connection of source `of` (NULL: of any source) that was accepted a while ago and is still
+ * not proven. Its id becomes free when the owner has fetched the event.
  */
 void exchange_source_make_room(struct leat_exchange *x, const struct exchange_source *of);
 /* Add the time since the last poll to x->awake. */
@@ -292,7 +293,7 @@ void exchange_source_clock(struct leat_exchange *x, uint64_t now);
 void exchange_source_up(const struct exchange_conn *c);
 /* Check whether a HELLO of this source may become a request. @return NULL: yes; else why not. */
 const char *exchange_source_admit(struct leat_exchange *x, const struct exchange_source *s);
-/* set: a connector of this source was told BUSY; clear: a connector of it became a request. */
+/* Note that a connector of this source was told BUSY (set), or became a request (clear). */
 void exchange_source_set_waiter(struct leat_exchange *x, const struct exchange_source *s);
 void exchange_source_clear_waiter(struct leat_exchange *x, const struct exchange_source *s);
 
@@ -304,7 +305,7 @@ void exchange_conn_accepted(struct leat_exchange *x, int fd, const struct sockad
 /* Connector: send HELLO over the connected socket. */
 void exchange_conn_hello(struct exchange_conn *c);
 void exchange_conn_event(struct exchange_conn *c, uint32_t events);
-/* The other side's process has ended, even if another process holds its socket open. */
+/* Handle the end of the other side's process, even if another process holds its socket open. */
 void exchange_conn_process_ended(struct exchange_conn *c);
 /* The owner has proven the other side's address: send PROOF. */
 void exchange_conn_proven(struct exchange_conn *c);

@@ -13,7 +13,7 @@
  *     HELLO 1, ACCEPT 2:
  *      16                                              48      50      52      54     56
  *     +-----------------------------------------------+-------+-------+--------------+-----
- *     | kind, padded with NUL, at least one           |  blob |  priv | proof |  0   | blob, priv,
+ *     | kind, padded with one NUL or more             |  blob |  priv | proof |  0   | blob, priv,
  *     +-----------------------------------------------+-------+-------+-------+------+ proof
  *
  *     REJECT 3, BYE 5:
@@ -24,6 +24,7 @@
  *
  *     READY 4, PROOF 6, NOTE 7: no body
  *
+ * Bytes 48 to 53, and bytes 22 to 23 of REJECT and BYE, are the lengths of the parts that follow.
  * The body length is exactly the sum of its parts. Header and REJECT are the same in all versions,
  * so that each version can say which version it speaks. NOTE, and descriptors with HELLO and
  * ACCEPT, are for UNIX sockets only; the parser accepts NOTE on any transport.

@@ -89,7 +89,8 @@ fds_take(struct msghdr *msg, struct exchange_fds *fds)
 		if (cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS)
 			continue;
 		/*
-		 * The kernel puts all descriptors into one header; control has room for one only.
+		 * The kernel puts all descriptors into one header, and control has room for one
+		 * header only.
 		 */
 		memcpy(fds->fd, CMSG_DATA(cmsg), RTE_MIN(len, sizeof(fds->fd)));
 		fds->nb = (uint8_t)RTE_MIN(len / sizeof(int), (size_t)LEAT_EXCHANGE_FDS_MAX);

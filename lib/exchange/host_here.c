@@ -70,7 +70,7 @@ exchange_host_here(const char *host)
 	}
 	if (leat_addr_numeric(host, "0", true, &list) != 0)
 		return false;
-	/* If the list fails, wildcards and loopback addresses still match. */
+	/* Without the list of interfaces, wildcards and loopback addresses still match. */
 	if (getifaddrs(&interfaces) != 0)
 		interfaces = NULL;
 	for (ai = list; ai != NULL && !here; ai = ai->ai_next)

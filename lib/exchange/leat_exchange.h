@@ -178,24 +178,24 @@ struct leat_exchange_event {
 	 * its host vanished or it did not say READY; -EPROTO it sent an invalid message.
 	 * FAILED: -ECONNREFUSED no listener, rejected, or busy until the timeout; -ETIMEDOUT no
 	 * answer; -EHOSTUNREACH no route, or no such name; -ECONNRESET; -EPROTO not a leat
-	 * listener; -EPROTONOSUPPORT another version; -EACCES, also: a process of another user;
-	 * -EMFILE and others of socket(2).
+	 * listener; -EPROTONOSUPPORT another version; -EACCES no right, or a process of another
+	 * user; -EMFILE and others of socket(2).
 	 */
 	int status;
 	/** in REQUEST, and in PROVE and CONNECTED of a connector: bytes of the peer's address */
 	uint16_t blob_len;
-	uint16_t priv_len;  /**< bytes of its private data, in the same events */
-	uint16_t proof_len; /**< bytes of its proof, in the same events */
+	uint16_t priv_len;  /**< bytes of the peer's private data, in the same events */
+	uint16_t proof_len; /**< bytes of the peer's proof, in the same events */
 	/**
 	 * in REQUEST, and in CONNECTED of a connector: number of descriptors from the other side,
 	 * close-on-exec, which the owner must close
 	 */
 	uint8_t nb_fds;
 	int fds[LEAT_EXCHANGE_FDS_MAX];		/**< the descriptors, nb_fds of them */
-	uint8_t blob[LEAT_EXCHANGE_BLOB_MAX];	/**< the other side's address, blob_len bytes */
-	uint8_t priv[LEAT_EXCHANGE_PRIV_MAX];	/**< its private data, priv_len bytes */
-	uint8_t proof[LEAT_EXCHANGE_PROOF_MAX]; /**< its proof, proof_len bytes */
-	/** kind of its address, in the same events; terminated, printable */
+	uint8_t blob[LEAT_EXCHANGE_BLOB_MAX];	/**< the peer's address, blob_len bytes */
+	uint8_t priv[LEAT_EXCHANGE_PRIV_MAX];	/**< the peer's private data, priv_len bytes */
+	uint8_t proof[LEAT_EXCHANGE_PROOF_MAX]; /**< the peer's proof, proof_len bytes */
+	/** kind of the peer's address, in the same events; terminated, printable */
 	char kind[LEAT_EXCHANGE_KIND_MAX];
 	/**
 	 * the other side: of an acceptor, its TCP address, or its process and user; of a connector,
@@ -214,7 +214,7 @@ struct leat_exchange_stats {
 	uint64_t evicted;   /**< connections ended before READY because other connectors waited */
 	uint64_t malformed; /**< connections ended because of an invalid message */
 	uint64_t timeouts;  /**< connections ended because the peer was too slow */
-	/** times that descriptors or memory lacked, for a connection or for sent descriptors */
+	/** times that descriptors or memory ran out, for a connection or for sent descriptors */
 	uint64_t no_fd;
 	uint64_t other_user; /**< connectors turned away as processes of another user */
 	uint32_t pending;    /**< connections without HELLO now */
@@ -223,8 +223,9 @@ struct leat_exchange_stats {
 
 /**
  * Create an instance.
- * @return the instance, or NULL with rte_errno EINVAL (a value out of range), ENOMEM, EMFILE; of
- *   conf.dir: ENAMETOOLONG, EACCES (not this user's alone), ENOTDIR, others as mkdir(2) and open(2)
+ * @return the instance, or NULL with rte_errno EINVAL (a value out of range), ENOMEM, EMFILE;
+ *   because of conf.dir: ENAMETOOLONG, EACCES (it is not this user's alone), ENOTDIR, others as
+ *   mkdir(2) and open(2)
  */
 LEAT_API struct leat_exchange *leat_exchange_create(const struct leat_exchange_conf *conf);
 
@@ -237,7 +238,7 @@ LEAT_API void leat_exchange_destroy(struct leat_exchange *x);
 
 /**
  * Listen at "host:port", "[v6]:port", or ":port" for all interfaces; port 0 takes a free one. A
- * host that is a name is looked up in this call, which may block; with a number it never does.
+ * host that is a name is looked up in this call, which may block; a numeric host never blocks it.
  * With conf.dir: addresses as described above; port 0 takes a free one of 49152..65535. A name that
  * a killed listener left is taken over. If another process has locked the directory the call waits
  * for it, 1 s at most.
@@ -324,9 +325,9 @@ LEAT_API int leat_exchange_close(struct leat_exchange *x, int conn, const char *
 LEAT_API int leat_exchange_note(struct leat_exchange *x, int conn);
 
 /**
- * Check, after leat_exchange_close(), whether the other side still has something to finish. It ends
- * its half of the connection when it has finished (at once, unless its leat_exchange_conf.linger is
- * set); this side waits 1 s at most.
+ * Check, after leat_exchange_close(), whether the other side still has something to finish. The
+ * other side ends its half of the connection when it has finished (at once, unless its
+ * leat_exchange_conf.linger is set); this side waits 1 s at most.
  */
 LEAT_API bool leat_exchange_lingers(const struct leat_exchange *x, int conn);
 

@@ -192,7 +192,7 @@ exchange_source_make_room(struct leat_exchange *x, const struct exchange_source 
 	}
 	if (victim == NULL)
 		return;
-	/* The victim's PROOF may have arrived but not been read yet. */
+	/* Read before evicting: the victim's PROOF may have arrived but not been read yet. */
 	state = victim->state;
 	gen = victim->gen;
 	exchange_conn_event(victim, EPOLLIN);

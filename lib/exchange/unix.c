@@ -14,7 +14,7 @@
 #include "leat_error.h"
 #include "leat_log.h"
 
-/* Linux has it from 6.5 on, with this number on the processors that leat builds for. */
+/* Linux has SO_PEERPIDFD from 6.5 on, with this number on the processors that leat builds for. */
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
 #endif

@@ -18,7 +18,7 @@
 #include "leat_time.h"
 
 #define BACKLOG 1024
-/* Tries to lock the directory, and the pause between two. A holder keeps it for less than 1 ms. */
+/* Attempts to lock the directory, and pause between two. A holder keeps it for less than 1 ms. */
 #define LOCK_TRIES 1000
 #define LOCK_PAUSE_NS 1000000
 #define PORT_FIRST 49152
@@ -203,7 +203,7 @@ sweep_entries(struct leat_exchange *x, int dirfd, int probe)
 		}
 	}
 	(void)closedir(dir);
-	/* The entries behind the removed ones move up. */
+	/* The entries after the removed ones move up. */
 	x->names.swept = seen - removed;
 	return entry == NULL;
 }
@@ -379,7 +379,7 @@ exchange_names_unlisten(struct leat_exchange *x)
 	dirfd = dir_lock(x, true, LOCK_TRIES);
 	if (dirfd < 0)
 		return;
-	/* The name may have been removed by hand, and created again by another process. */
+	/* Remove only this listener's file: another process may have created the name anew. */
 	if (fstatat(dirfd, names->listen_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 	    st.st_dev == names->listen_dev && st.st_ino == names->listen_ino)
 		(void)unlinkat(dirfd, names->listen_name, 0);
