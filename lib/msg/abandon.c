@@ -113,7 +113,10 @@ msg_abandoned_back(struct leat_msg_req *req)
 	if (req->conn != NULL)
 		leat_wheel_del(&req->conn->m->wheel, &req->timer);
 	req->abandoned = 0;
-	/* The status may be that of the connection, which ended because of this request. */
+	/*
+	 * The status may be that of the connection, which ended because of this request: the task
+	 * was cancelled all the same.
+	 */
 	if (req->status < 0)
 		req->status = -ECANCELED;
 }

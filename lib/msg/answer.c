@@ -27,7 +27,9 @@ msg_answer_ask(struct leat_msg_req *req, struct msg_slot *s)
 {
 	struct leat_msg_conn *c = s->conn;
 
-	/* tx_answered stands still while no message asks for an answer. */
+	/*
+	 * tx_answered stands still while no message asks for an answer: move it on before ids wrap.
+	 */
 	if (unlikely(s->id - c->tx_answered > LATE))
 		c->tx_answered = s->id - LATE;
 	leat_put_le64(s->buf, leat_get_le64(s->buf) | MSG_LEN_ANSWER);

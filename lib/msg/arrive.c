@@ -32,7 +32,7 @@ msg_arrived(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id, uint64_t l
 		c->stats.held_max = c->rx_arrived;
 }
 
-/* Give the oldest request its message, and give it back with the cancelled ones behind it. */
+/* Give the oldest request its message, and give back this request and cancelled ones behind it. */
 static inline void
 give_oldest(struct leat_msg_conn *c, struct leat_msg_req *req, uint64_t len)
 {
@@ -216,7 +216,7 @@ deliver_whole(struct leat_msg_conn *c, struct msg_slot *s)
 		     c->rx_bind - c->rx_done != 1 || req != c->recvq.head || c->rx_arrived > 0))
 		return false;
 	give_oldest(c, req, s->len);
-	/* With any_id the slot's op may be posted for another message. */
+	/* With any_id the slot's op may be posted for another message: keep its flag. */
 	s->flags &= MSG_OP_OUT;
 	c->rx_done++;
 	if (unlikely(msg_rx_free(c) >= c->rx_window / 2))

@@ -187,7 +187,10 @@ hello_take(struct leat_msg_conn *c, const struct msg_hello *h)
 	c->tx_base = h->conn << MSG_TAG_CONN_SHIFT;
 	c->rx_base = c->number << MSG_TAG_CONN_SHIFT;
 	c->tx_credit = c->first_id + h->credits;
-	/* A peer with fewer credits than MSG_WINDOW_FIRST has no more to give. */
+	/*
+	 * A peer with fewer credits than MSG_WINDOW_FIRST has no more to give: never ask it for
+	 * more.
+	 */
 	c->tx_more = h->credits < MSG_WINDOW_FIRST ? LEAT_MSG_CREDITS_MAX : h->credits;
 	c->tx_more_at = c->first_id;
 	c->tx_max = RTE_MIN(c->m->dev_max, h->max_size);

@@ -15,10 +15,10 @@
  *       `---------> (its receive is not needed) -------------> done
  *
  * The id of the message is rx_bind, and the request is the oldest that waits, if it has a buffer of
- * its own. Only one early receive is posted: with two, cancelling the first request would mean to
- * move the second message to another buffer. The receive is as large as the request, and the bytes
- * that came are compared with the length as always. While earlier messages are under way there is
- * no early receive: the length of the next message usually arrives before they are done.
+ * its own. Only one early receive is posted: with two, cancelling the first request would mean
+ * moving the second message to another buffer. The receive is as large as the request, and the
+ * bytes that came are compared with the length as always. While earlier messages are under way
+ * there is no early receive: the length of the next message usually arrives before they are done.
  */
 
 #include <errno.h>
@@ -79,7 +79,9 @@ msg_early_length(struct leat_msg_conn *c, struct msg_slot *s, uint64_t len)
 		take(c, s, len);
 }
 
-/* Give the request back without a message; a length that came already waits for the next one. */
+/*
+ * Give the request back without a message; if the length has come, it waits for the next request.
+ */
 static void
 recalled(struct leat_msg_conn *c, struct msg_slot *s)
 {

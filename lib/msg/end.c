@@ -7,9 +7,9 @@
  *     leat_msg_close()                    (drain)             (1)       |
  *                                                                    free (2)     LEAT_MSG_CLOSED
  *
- * (1) when the device has returned all ops and the peer's last event was seen: before that no
- *     request goes back whose buffer an op refers to. Then all sends go back; receives may first
- *     get messages that have arrived, and wait for buffers that come back with the sends.
+ * (1) when the device has returned all ops and the peer's last event was seen: until then ops may
+ *     use buffers of the requests. Then all sends go back; receives may first get messages that
+ *     have arrived, and wait for buffers that come back with the sends.
  * (2) when leat_msg_close() was called, and every request was given out.
  */
 
@@ -160,7 +160,7 @@ msg_ending(struct leat_msg_conn *c)
 
 /*
  * Sends are given back first, and at once: they may hold the buffers for which receives wait, as in
- * an echo server. And if connections share a pool, the others need the buffers of one that has
+ * an echo server. If connections share a pool, other connections need the buffers of the one that
  * ended.
  */
 void
@@ -289,7 +289,8 @@ event_fill(struct leat_msg_event *ev, enum leat_msg_event_type type, struct leat
 }
 
 /*
- * Has leat_msg_poll() given out all sends of a connection that are done, and (recvs) all receives?
+ * Has leat_msg_poll() given out all sends of a connection that are done, and, if recvs is set, all
+ * receives?
  */
 static bool
 given_out(const struct leat_msg_conn *c, bool recvs)

@@ -87,7 +87,7 @@ struct rte_mempool;
 enum leat_msg_mode {
 	/**
 	 * in a configuration: leat mode if the peer speaks it, else plain mode, which is logged; as
-	 * the mode of a connection: it is not up yet
+	 * the mode of a connection: the connection is not up yet
 	 */
 	LEAT_MSG_AUTO = 0,
 	LEAT_MSG_PLAIN, /**< length and payload in two sends */
@@ -96,7 +96,7 @@ enum leat_msg_mode {
 
 /** Configuration of a context. Zeroed means all defaults. */
 struct leat_msg_conf {
-	/** connections at a time, at most leat_ep_conf.max_peers; 0: leat_ep_conf.max_peers */
+	/** maximum number of open connections, at most leat_ep_conf.max_peers; 0: that value */
 	uint16_t max_conns;
 	/**
 	 * Messages in flight per connection and direction; in leat mode, small messages that travel
@@ -121,8 +121,8 @@ struct leat_msg_conf {
  * @param len length of the message, bytes
  * @param[out] mr region that holds the buffer; needed if leat_dev_info.mr_local is true
  * @return the buffer, which the application owns from here on; NULL: no buffer is available now.
- *   Then the next leat_msg_process() or leat_msg_poll() asks again; after the connection has
- *   ended, for at most LEAT_MSG_NOBUFS_US.
+ *   The next leat_msg_process() or leat_msg_poll() then asks again, but after the connection has
+ *   ended only for LEAT_MSG_NOBUFS_US.
  */
 typedef void *(*leat_msg_alloc_fn)(void *arg, uint64_t len, struct leat_mr **mr);
 
@@ -130,9 +130,9 @@ typedef void *(*leat_msg_alloc_fn)(void *arg, uint64_t len, struct leat_mr **mr)
 struct leat_msg_conn_conf {
 	enum leat_msg_mode mode; /**< LEAT_MSG_AUTO: chosen when connecting */
 	/**
-	 * Plain mode: post receives for lengths that match any message id (ignore 0xffffffff),
-	 * instead of one receive for each of the next ids. doc/guide/msg.md says why the default is
-	 * the safe one.
+	 * Plain mode: post receives for lengths that match any message id (tag ignore mask
+	 * 0xffffffff), instead of one receive for each of the next ids. doc/guide/msg.md says why
+	 * the default is the safe one.
 	 */
 	bool any_id;
 	/**
@@ -151,19 +151,20 @@ struct leat_msg_conn_conf {
 	 */
 	struct rte_mempool *mempool;
 	const void *priv;    /**< private data sent to the peer when connecting; copied */
-	uint16_t priv_len;   /**< bytes; at most LEAT_MSG_PRIV_MAX, and what the device can carry */
+	uint16_t priv_len;   /**< bytes of priv; limits: LEAT_MSG_PRIV_MAX, and the device's own */
 	uint64_t timeout_us; /**< leat_msg_connect(): as in struct leat_conn_params */
 	/**
 	 * Leat mode: silence after which the peer is pinged, microseconds (the ping may be sent up
-	 * to a quarter later); 0: the peer is never pinged, and silence does not end the
-	 * connection. The peer answers whenever it calls leat_msg_process(). Plain mode has no ping
-	 * and ignores this.
+	 * to a quarter of that time later); 0: the peer is never pinged, and silence does not end
+	 * the connection. The peer answers whenever it calls leat_msg_process(). Plain mode has no
+	 * ping and ignores this.
 	 */
 	uint64_t idle_us;
 	/**
-	 * Silence after a ping that ends the connection with -ETIMEDOUT, microseconds; 0:
-	 * LEAT_MSG_ANSWER_US. Must be longer than the longest message takes to arrive, since the
-	 * answer may have to wait behind it, and longer than one turn of the peer's loop.
+	 * Time for which the peer may stay silent after a ping, microseconds; then the connection
+	 * ends with -ETIMEDOUT. 0: LEAT_MSG_ANSWER_US. Must be longer than the longest message
+	 * takes to arrive, since the answer may have to wait behind it, and longer than one turn of
+	 * the peer's loop.
 	 */
 	uint64_t answer_us;
 	void *user; /**< comes back in the events of this connection */
@@ -237,8 +238,9 @@ struct leat_msg_req {
 	 *   - -ENOTCONN: the peer closed the connection
 	 *   - -EMSGSIZE of a receive: the message is longer than the request's size, or than an
 	 *     object of the mempool. len is the message's length; the message is dropped.
-	 *   - -EMSGSIZE of a send: longer than the device or the peer's max_size allows; a large
-	 *     message in leat mode: or longer than the peer's receive, if the peer reports it
+	 *   - -EMSGSIZE of a send: the message is longer than the device or the peer's max_size
+	 *     allows; or it is a large message in leat mode, longer than the receive that it met,
+	 *     and the peer has reported that
 	 *   - -ENOBUFS: the connection has ended, and for LEAT_MSG_NOBUFS_US there was no buffer
 	 *     for a message that had arrived. That message and those behind it are dropped.
 	 *   - -ENODATA of a receive: the peer has called leat_msg_shutdown()
@@ -311,7 +313,7 @@ struct leat_msg_event {
 	 * or nothing had come from the peer yet; others: why the connection had ended before.
 	 */
 	int status;
-	/** text for people: peer, operation, cause; "closed by 10.0.0.1:7000" with status 0 */
+	/** text for people: peer, operation, cause; "closed by 10.0.0.1:7000" if status is 0 */
 	char text[LEAT_EVENT_TEXT];
 };
 
@@ -325,7 +327,7 @@ struct leat_msg_stats {
 	uint64_t control;      /**< control messages sent */
 	uint64_t stalled;      /**< times that a send had to wait for credit or a free slot */
 	uint64_t refused;      /**< times that the endpoint had no room for an op */
-	uint64_t ended_errors; /**< connections ended because of what the peer did */
+	uint64_t ended_errors; /**< connections that this side ended after a failure on them */
 	uint32_t credits;      /**< leat_msg_conf.credits, or the value chosen for 0 */
 	uint32_t conns;	       /**< connections open now */
 	/**
@@ -363,25 +365,25 @@ struct leat_msg_conn_stats {
  * Adds TSEND and TRECV to ops, raises max_peers to the context's max_conns, and adds the context's
  * receives to rx_depth, in which the application puts its own receives, if any, before the call.
  * All other fields stay as they are. If conf.credits is 0 and the device has no room for
- * LEAT_MSG_CREDITS_DEFAULT, it asks for fewer.
+ * LEAT_MSG_CREDITS_DEFAULT, rx_depth has room for fewer.
  * @param dev the device of the endpoint
  * @param conf what leat_msg_create() will get, NULL for the defaults
  * @param[in,out] ep_conf zeroed, or with what the application needs itself
  * @return 0; else a negative errno, with leat_err_msg(), and ep_conf is unchanged:
- *   - -EINVAL: a value out of range, or more than the device has
+ *   - -EINVAL: a value is out of range, or more than the device supports
  *   - others of leat_dev_info_for()
  */
 LEAT_API int leat_msg_ep_conf(const struct leat_dev *dev, const struct leat_msg_conf *conf,
 			      struct leat_ep_conf *ep_conf);
 
 /**
- * Create a context on an endpoint, which must outlive it.
+ * Create a context on an endpoint. The endpoint must outlive the context.
  *
  * The endpoint may have several contexts, and ops of the application.
  * @param ep the endpoint
  * @param conf NULL for the defaults
  * @return the context, or NULL with rte_errno, and leat_err_msg() saying more:
- *   - EINVAL: a value out of range, or the receive depth is too small
+ *   - EINVAL: a value is out of range, or the receive depth is too small
  *   - EOPNOTSUPP: the endpoint has no TSEND and TRECV (leat_ep_conf.ops)
  *   - ENOMEM, and others of leat_mr_register()
  */
@@ -402,8 +404,8 @@ LEAT_API int leat_msg_destroy(struct leat_msg *m);
  * @param m the context
  * @param addr address of the peer, as for leat_ep_connect()
  * @param conf NULL for the defaults
- * @return the connection, or NULL with rte_errno: ENOSPC (max_conns, or the endpoint's peers),
- *   EINVAL, and others of leat_ep_connect()
+ * @return the connection, or NULL with rte_errno: ENOSPC (max_conns connections are open, or the
+ *   endpoint has no free peer), EINVAL (a value of conf), and others of leat_ep_connect()
  */
 LEAT_API struct leat_msg_conn *leat_msg_connect(struct leat_msg *m, const char *addr,
 						const struct leat_msg_conn_conf *conf);
@@ -413,9 +415,10 @@ LEAT_API struct leat_msg_conn *leat_msg_connect(struct leat_msg *m, const char *
  * @param m the context
  * @param ev the LEAT_EV_CONNECT_REQ
  * @param conf NULL for the defaults
- * @return the connection, or NULL with rte_errno: ENOSPC, EINVAL, ENOTCONN; EPROTONOSUPPORT:
- *   conf.mode is LEAT_MSG_LEAT, and the peer does not speak it. After a failure the caller still
- *   has to reject the request.
+ * @return the connection, or NULL with rte_errno: ENOSPC (max_conns connections are open), EINVAL
+ *   (a value of conf), EPROTONOSUPPORT (conf.mode is LEAT_MSG_LEAT, and the peer does not speak
+ *   it), ENOTCONN and others of leat_ep_accept(). After a failure the caller still has to
+ *   reject the request.
  */
 LEAT_API struct leat_msg_conn *leat_msg_accept(struct leat_msg *m, const struct leat_event *ev,
 					       const struct leat_msg_conn_conf *conf);
@@ -434,20 +437,21 @@ LEAT_API struct leat_msg_conn *leat_msg_accept(struct leat_msg *m, const struct 
 LEAT_API int leat_msg_reject(struct leat_msg *m, const struct leat_event *ev, const char *why);
 
 /**
- * Open a connection on a peer to which the application has connected, or is connecting, by itself.
+ * Open a connection on a peer that the application itself has connected, or is connecting.
  *
  * The connection is in plain mode, since nothing was agreed on. From here on the context owns the
  * peer: leat_msg_close() disconnects it.
- * @return the connection, or NULL with rte_errno: ENOTCONN; EALREADY (the peer has a connection);
- *   ENOSPC; EINVAL; EOPNOTSUPP (the device can't receive from one peer only, and plain tags don't
- *   tell peers apart)
+ * @return the connection, or NULL with rte_errno: ENOTCONN (the peer is not connected); EALREADY
+ *   (the peer has a connection); ENOSPC (max_conns connections are open); EINVAL (a value of conf);
+ *   EOPNOTSUPP (conf.mode is LEAT_MSG_LEAT; or the device can't receive from one peer only,
+ *   and plain tags don't tell peers apart)
  */
 LEAT_API struct leat_msg_conn *leat_msg_open(struct leat_msg *m, uint16_t peer,
 					     const struct leat_msg_conn_conf *conf);
 
 /**
- * Find the application's private data in a LEAT_EV_CONNECT_REQ or LEAT_EV_CONNECTED, behind what
- * this library put before them.
+ * Find the application's private data in a LEAT_EV_CONNECT_REQ or LEAT_EV_CONNECTED: they follow
+ * those of this library.
  * @param ev a LEAT_EV_CONNECT_REQ or LEAT_EV_CONNECTED
  * @param[out] len bytes of the private data
  * @return the private data, inside of ev
@@ -455,7 +459,7 @@ LEAT_API struct leat_msg_conn *leat_msg_open(struct leat_msg *m, uint16_t peer,
 LEAT_API const void *leat_msg_priv(const struct leat_event *ev, uint16_t *len);
 
 /**
- * Send messages, in this order.
+ * Send messages, in the order of reqs.
  *
  * In leat mode small messages that are posted one by one wait to travel together. They leave when
  * the application has posted one for each message that it got from the connection in this turn, or
@@ -480,14 +484,14 @@ LEAT_API uint16_t leat_msg_send(struct leat_msg_conn *c, struct leat_msg_req **r
 LEAT_API void leat_msg_flush(struct leat_msg *m);
 
 /**
- * Receive messages, into these requests in this order. A buffer is the device's until its request
- * is back.
+ * Receive messages, into the requests in the order of reqs. A buffer is the device's until its
+ * request is back.
  * @return as leat_msg_send()
  */
 LEAT_API uint16_t leat_msg_recv(struct leat_msg_conn *c, struct leat_msg_req **reqs, uint16_t n);
 
 /**
- * Send one message to several connections of a context, of any formats.
+ * Send one message to several connections of a context, in any mix of modes.
  * @param conns the connections
  * @param n number of connections, > 0
  * @param req the message. It comes back once, when all connections are done with it: with status 0,
@@ -544,8 +548,8 @@ LEAT_API uint16_t leat_msg_poll(struct leat_msg *m, struct leat_msg_req **reqs, 
 
 /**
  * Handle an event of the endpoint. Every event of the endpoint must pass through here.
- * @return true: it was about a connection of this context, and needs nothing more; false: it is the
- *   application's, as each CONNECT_REQ and the SHUTDOWN are
+ * @return true: the event was about a connection of this context, and needs nothing more; false:
+ *   the event is the application's, as every LEAT_EV_CONNECT_REQ and LEAT_EV_SHUTDOWN is
  */
 LEAT_API bool leat_msg_handle_event(struct leat_msg *m, const struct leat_event *ev);
 
@@ -569,7 +573,7 @@ LEAT_API uint16_t leat_msg_events(struct leat_msg *m, struct leat_msg_event *ev,
  * plain mode the disconnect may lose messages for which the peer has not posted receives by then:
  * let the receiving side close first.
  * @param c the connection
- * @param timeout_us 0: don't drain
+ * @param timeout_us time for the posted sends to go out, microseconds; 0: don't wait for them
  * @return 0; -EALREADY: it is closing
  */
 LEAT_API int leat_msg_close(struct leat_msg_conn *c, uint64_t timeout_us);

@@ -31,7 +31,8 @@
  * The reactor polls the endpoint, takes its events, and drives the connections. It may block
  * (LEAT_IDLE_BLOCK) if the endpoint has a wait object.
  *
- * When the reactor stops, the connections are closed before the endpoint is shut down:
+ * When the reactor stops, the connections are closed before the endpoint is shut down. The numbers
+ * are fractions of the stop's time:
  *
  *     stop                                                                       its deadline
  *      | tasks end | sends go out              | disconnected     | shutdown      |

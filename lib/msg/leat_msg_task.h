@@ -43,11 +43,12 @@
  *              before the cancel is returned, a later one is for the next receive
  *     close    the connection goes on closing without the task
  *
- * A cancelled or late call does not wait for calls before it, even if its message has begun. A
- * large message that is only partly sent or received is dropped, as LEAT_MSG_F_DEADLINE describes:
- * the task at the other side gets -ETIMEDOUT, and the connection goes on. Where that is impossible
- * (a send that has begun in plain mode; a device that does not take a payload back) the connection
- * ends with -ETIMEDOUT, and the call returns when the device has given back the buffer.
+ * A call that was cancelled, or whose deadline passed, does not wait for calls before it, even if
+ * its message has begun. A large message that is only partly sent or received is dropped, as
+ * LEAT_MSG_F_DEADLINE describes: the task at the other side gets -ETIMEDOUT, and the connection
+ * goes on. Where that is impossible (a send that has begun in plain mode; a device that can't
+ * recall a payload) the connection ends with -ETIMEDOUT, and the call returns when the device has
+ * given back the buffer.
  *
  * Several tasks may use one connection. Messages are sent, and are given to receives, in the order
  * in which the tasks made the calls. When the connection has ended, each call returns the reason,
@@ -145,7 +146,7 @@ LEAT_API struct leat_msg_net *leat_msg_net_open(const struct leat_msg_net_conf *
  *   - -ECANCELED, or -ETIMEDOUT because the task's deadline passed: the net goes on closing, and is
  *     freed with the reactor; it must not be used any more
  *   - -EPERM: the reactor runs, and the caller is not one of its tasks
- *   - -EBUSY: the device does not give back what was posted
+ *   - -EBUSY: the device does not give back all posted ops
  */
 LEAT_API int leat_msg_net_close(struct leat_msg_net *net, uint64_t timeout_us);
 
@@ -174,7 +175,7 @@ LEAT_API int leat_msg_net_register(struct leat_msg_net *net, void *addr, size_t 
  * @return
  *   0; -ECONNREFUSED, -EHOSTUNREACH and others as leat_event.status of CONNECT_FAILED; -ETIMEDOUT;
  *   -EPROTONOSUPPORT: conf.mode is LEAT_MSG_LEAT, and the peer does not speak it; -ENOSPC:
- *   max_conns are open; -EINVAL: malformed address; -ECANCELED; -EPERM: not in a task.
+ *   max_conns connections are open; -EINVAL: malformed address; -ECANCELED; -EPERM: not in a task.
  */
 LEAT_API int leat_msg_task_dial(struct leat_msg_net *net, const char *addr, uint64_t timeout_us,
 				struct leat_msg_conn **conn);
@@ -239,7 +240,7 @@ LEAT_API int leat_msg_task_recv(struct leat_msg_conn *c, void *buf, size_t size)
 /**
  * Close a connection, and wait until it is closed.
  *
- * What was posted is sent until timeout_us has passed, then the peer is disconnected. The timeout
+ * Posted messages are sent until timeout_us has passed, then the peer is disconnected. The timeout
  * covers the sends only: if the peer does not answer the disconnect, the call lasts until the
  * device gives up on the peer. leat_task_within() bounds the whole call. Receives of other tasks
  * return -ESHUTDOWN. The call is also valid when the connection has ended, and in a task that was
@@ -248,7 +249,7 @@ LEAT_API int leat_msg_task_recv(struct leat_msg_conn *c, void *buf, size_t size)
  * @param c
  *   The connection.
  * @param timeout_us
- *   Microseconds; 0: what was not sent is lost.
+ *   Microseconds; 0: messages that are not sent yet are lost.
  * @return
  *   - 0: closed, by this call or before it by the stop of the reactor
  *   - -ETIMEDOUT: closed, and some messages were not sent
@@ -286,7 +287,7 @@ LEAT_API int leat_msg_task_wait_all(struct leat_msg_conn *c, struct leat_msg_req
  * Wait until one of the requests has come back. The caller still has to wait for the others, even
  * if the task was cancelled: a cancel asks all requests to end, but the call waits for one only.
  * @return the index of the first request, in the order of the array, that is not posted; -EINVAL: n
- *   is 0; -EBUSY; -EPERM
+ *   is 0; -EBUSY: another task waits for one of them; -EPERM: not in a task
  */
 LEAT_API int leat_msg_task_wait_any(struct leat_msg_conn *c, struct leat_msg_req **reqs,
 				    uint16_t n);

@@ -48,7 +48,10 @@ leat_msg_send_many(struct leat_msg_conn **conns, uint16_t n, struct leat_msg_req
 			sent++;
 			continue;
 		}
-		/* A refused part is the caller's again: it may be sent as a request. */
+		/*
+		 * The caller owns a refused part, and may post it as an ordinary request: clear
+		 * what marks it as a part.
+		 */
 		part->status = -rte_errno;
 		part->flags &= (uint8_t)~MSG_F_PART;
 		part->whole = NULL;

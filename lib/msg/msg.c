@@ -314,10 +314,10 @@ line_add(struct line *line, struct leat_msg_conn *c)
 }
 
 /*
- * Run connections fairly while some wait for buffers, or for room in the endpoint: a turn may bring
- * less than all of them need. Those that waited before come first, in the order in which they began
- * to wait; one that got something is queued behind those that got nothing. So each is served in its
- * turn, however little there is, and however fast others ask.
+ * Run connections fairly while some wait for buffers, or for room in the endpoint: a turn may have
+ * less than all of them need. Connections that waited before come first, in the order in which they
+ * began to wait; one that got something is queued behind those that got nothing. So every
+ * connection is served in its turn, even if there is little, and others ask often.
  */
 static void __rte_cold
 run_in_turn(struct leat_msg *m, struct leat_msg_conn *c)

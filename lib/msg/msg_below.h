@@ -2,25 +2,25 @@
 #ifndef MSG_BELOW_H
 #define MSG_BELOW_H
 
-/* A context that is attached to a reactor; for reactor.c, and for nets, which use it. */
+/* State of a context that is attached to a reactor: used by reactor.c, and by nets (net.c). */
 
 #include <leat_reactor.h>
 
 #include "leat_msg_reactor.h"
 #include "msg_pvt.h"
 
-/* Longest text that names the sends a stop gave up. */
+/* Size of msg_below.left, bytes. */
 #define MSG_LEFT_MAX 96
 
 struct msg_below {
 	struct leat_msg *m;
-	struct leat_reactor *r; /* NULL: it was destroyed */
+	struct leat_reactor *r; /* NULL: the reactor was destroyed */
 	struct leat_poller *ep_poller, *poller, *ticker;
 	struct leat_msg_reactor_conf conf;
 	/* Called when the reactor is destroyed; may free the context and this struct. NULL: none */
 	void (*release)(void *arg);
 	bool calling; /* a callback of the application runs */
-	bool soon;    /* take events as soon as there are no requests to give out */
+	bool soon;    /* look for events as soon as there are no requests to give out */
 	/* stop */
 	uint64_t stop_at;	 /* time at which the stop was noticed, cycles; 0: no stop */
 	bool cut;		 /* the time for sends is up */

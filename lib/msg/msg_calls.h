@@ -42,7 +42,8 @@ void msg_take_flags(struct leat_msg_req *req);
 /* Queue sends, and post as many as possible. @return as leat_msg_send() */
 uint16_t msg_tx_queue(struct leat_msg_conn *c, struct leat_msg_req **reqs, uint16_t n);
 /*
- * Run the connections that have work. One that can't finish its work is queued for the next call.
+ * Run the connections that have work. A connection that can't finish its work is queued for the
+ * next call.
  */
 void msg_run(struct leat_msg *m);
 
@@ -80,8 +81,8 @@ void msg_gather_take(struct leat_msg_req *req);
 void msg_gather_copy(const struct leat_msg_req *req, uint64_t off, uint8_t *dst, uint64_t n);
 /*
  * Begin as many fragments as possible of a large message in pieces; req is the next send. If the
- * message before it was given up half-sent, end that one first; req NULL: do only that. @return
- * false: some fragments have to wait
+ * previous message was given up half-sent, send the fragment that says so first; if req is NULL, do
+ * only that. @return false: some fragments have to wait
  */
 bool msg_tx_fragments(struct leat_msg_conn *c, struct leat_msg_req *req);
 /*
@@ -126,7 +127,7 @@ void msg_end_passed(struct leat_msg_conn *c, uint32_t id, uint32_t end);
 void msg_ended_run(struct leat_msg_conn *c);
 
 /* ctrl.c */
-/* Send the next control message that is due; also one for credit and grants no message carried. */
+/* Send the next control message that is due, or one with the credit that no message has carried. */
 void msg_ctrl_run(struct leat_msg_conn *c);
 /* Post the first control receives. */
 void msg_ctrl_start(struct leat_msg_conn *c);
@@ -202,7 +203,7 @@ void msg_early_post(struct leat_msg_conn *c);
 void msg_early_length(struct leat_msg_conn *c, struct msg_slot *s, uint64_t len);
 /* Take the payload's op of a message whose slot has MSG_EARLY: it came back before the length. */
 void msg_early_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
-/* @return as leat_msg_cancel() */
+/* Cancel a request whose early receive is posted. @return as leat_msg_cancel() */
 int msg_early_cancel(struct leat_msg_conn *c, const struct leat_msg_req *req);
 
 /* arrive.c */

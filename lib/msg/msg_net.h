@@ -3,7 +3,7 @@
 #define MSG_NET_H
 
 /*
- * Types and functions that the files of the waiting calls share (leat_msg_task.h).
+ * Types and functions that the files behind the waiting calls of leat_msg_task.h share.
  *
  *     net.c         a net's life and memory
  *     net_conn.c    dial, listen, accept, close
@@ -45,7 +45,7 @@ struct net_waits {
 struct sock {
 	struct leat_msg_net *net;
 	struct leat_msg_conn *conn;
-	struct sock *next;	/* next in the list of free ones, or in the queue of accept */
+	struct sock *next;	/* next in the list of free socks, or in the queue of accept */
 	struct net_waits waits; /* DIALING: the task that dials; CLOSING: tasks in close */
 	uint8_t state;
 	char addr[LEAT_ADDR_MAX];  /* address of the peer, for texts */
@@ -65,7 +65,7 @@ struct leat_msg_net {
 	struct leat_msg_net_conf conf;
 	struct sock *socks, *free;
 	struct sock *queue, **queue_end; /* connections that are up and wait for accept */
-	unsigned int nb_waiting;	 /* connections in queue, or accepted and not up yet */
+	unsigned int nb_waiting;	 /* connections in queue, or in state COMING */
 	struct net_waits accepts;	 /* tasks in accept */
 	struct net_waits closes;	 /* tasks in leat_msg_net_close() */
 	bool listening, closing;

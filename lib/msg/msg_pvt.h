@@ -15,7 +15,7 @@
  *     msg_fast.h  leat mode: the short way of a small message that is alone
  *     early.c   plain mode: a payload's receive that is posted before the length arrives
  *     stats.c   counters
- *     telemetry.c  counters for people
+ *     telemetry.c  telemetry commands
  *     reactor.c a context driven by a reactor; net*.c, task_io.c: tasks that wait (msg_net.h)
  *     gather.c  messages in several pieces of memory
  *     answer.c  sends that wait until their message was received
@@ -46,7 +46,7 @@
  *
  *     receiving    done <= data <= bind <= post <= done + rx_window
  *
- *         post   its receive (of a length, or of an eager message) is posted
+ *         post   the receive of its length (plain) or head (leat) is posted
  *         bind   it arrived, and has a request
  *         data   its payload's receive is posted, if it needs one
  *         done   request given back, slot free: the receive of id + C may be posted in it
@@ -80,18 +80,18 @@
  */
 #define MSG_RX_BATCH 4u
 /*
- * Leat mode: while the device has this many bytes of payloads, further payloads wait, even granted
- * ones. Without the limit the heads of the next messages would queue behind all payloads: the peer
- * would see them only after the last payload, and nothing would be under way while it posts their
- * receives.
+ * Leat mode: while the payloads that the device has add up to this many bytes, further payloads
+ * wait, even granted ones. Without the limit the heads of the next messages would queue behind all
+ * payloads: the peer would see them only after the last payload, and nothing would be under way
+ * while it posts their receives.
  */
 #define MSG_DATA_AHEAD (UINT64_C(4) << 20)
 /*
  * Leat mode: after a message of at least MSG_BULK bytes, at most MSG_BULK_WINDOW messages may be
- * under way or waiting here. The next payload's receive is posted behind the receives of all heads,
- * and a device's search for it by tag walks over them, with caches that the last payload has
- * emptied. The messages in the window have 1 MiB or more together, which keeps a fabric as busy
- * as all credits would.
+ * under way or waiting here. The next payload's receive is posted behind the receives of all heads:
+ * a device that searches for it by tag walks over all of these, and misses the caches, since the
+ * last payload has evicted them. The messages in the window have 1 MiB or more together, which
+ * keeps a fabric as busy as all credits would.
  */
 #define MSG_BULK (UINT64_C(64) << 10)
 #define MSG_BULK_WINDOW 16u
@@ -109,11 +109,11 @@
  */
 #define MSG_STREAM_FIRST 2u
 #define MSG_STREAM_MAX 32u
-/* Receives for control messages. */
+/* Receives that a connection has posted for control messages. */
 #define MSG_CTRL 2
 /*
- * Plain mode: receives posted for lengths. The device compares each payload that arrives with all
- * of them before it knows that no receive for the payload is posted yet.
+ * Plain mode: maximum number of receives posted for lengths. The device compares each payload that
+ * arrives with all of them before it knows that no receive for the payload is posted yet.
  */
 #define MSG_PLAIN_WINDOW 8u
 /* ---- slots ---- */
@@ -123,7 +123,7 @@ enum msg_slot_kind { MSG_SLOT_TX, MSG_SLOT_RX, MSG_SLOT_CTRL_TX, MSG_SLOT_CTRL_R
 #define MSG_OP_OUT 0x01	    /* the device has op */
 #define MSG_DATA_OUT 0x02   /* the device has data */
 #define MSG_POSTED 0x04	    /* tx: op was posted */
-#define MSG_WANT 0x08	    /* data has to be posted; control receive: op has to be */
+#define MSG_WANT 0x08	    /* data has to be posted; in a control receive: op has to be posted */
 #define MSG_ARRIVED 0x10    /* rx: the message's length is known */
 #define MSG_EAGER 0x20	    /* leat mode: one or more whole messages are in the slot's buffer */
 #define MSG_DONE 0x40	    /* rx: the message is complete: delivered, or dropped */
@@ -140,7 +140,7 @@ enum msg_slot_kind { MSG_SLOT_TX, MSG_SLOT_RX, MSG_SLOT_CTRL_TX, MSG_SLOT_CTRL_R
 struct msg_slot {
 	struct leat_msg_conn *conn;
 	struct leat_msg_req *req;
-	uint8_t *buf;		    /* registered */
+	uint8_t *buf;		    /* in registered memory */
 	uint64_t len;		    /* rx: bytes of the message, or of the next one in buf */
 	struct msg_slot *next_idle; /* any_id: list of slots whose op is not posted */
 	uint32_t id;
@@ -220,13 +220,13 @@ struct leat_msg_conn {
 	bool early;	 /* plain mode: post the next payload's receive before its length comes */
 	bool abandoned;	 /* there may be abandoned requests */
 	bool no_buffer;	 /* no buffer was available for the oldest message */
-	bool got_buffer; /* a request got a buffer in the current run */
-	bool waits;	 /* it waits for a buffer, or for room in the endpoint */
+	bool got_buffer; /* a request got a buffer in the current msg_run() */
+	bool waits;	 /* the connection waits for a buffer, or for room in the endpoint */
 	uint16_t peer;
 	uint16_t recv_peer; /* peer, or LEAT_PEER_ANY if the device can't receive from one only */
 	uint32_t mask;	    /* credits - 1 */
 	uint32_t tx_mask;   /* mask for sends: as mask, or less, so that sends reuse fewer slots */
-	uint32_t hold_turn; /* turn in which small messages left at once; further ones wait */
+	uint32_t hold_turn; /* last turn in which a message left before its end */
 	uint16_t want;	    /* small messages that wait leave as soon as there are this many */
 	uint32_t eager_max; /* value in use: the smaller one of both sides */
 	uint32_t eager_own; /* value that this side announced */
@@ -246,15 +246,15 @@ struct leat_msg_conn {
 	struct msg_slot *ctrl_tx, *ctrl_rx;
 	uint32_t ctrl_tx_id, ctrl_rx_id;
 	uint32_t ctrl_rx_next; /* id of the control message to be looked at next */
-	uint32_t tx_more;      /* receives the peer has once it follows the last MSG_CTRL_MORE */
+	uint32_t tx_more;      /* receives that the last MSG_CTRL_MORE asked the peer to have */
 	uint32_t tx_more_at;   /* tx_credit at the last MSG_CTRL_MORE */
 	uint32_t ctrl_due;     /* kinds to be sent, bits 1 << enum msg_ctrl_kind */
-	uint32_t drops;	       /* rx: slots with MSG_DROP */
+	uint32_t drops;	       /* rx: number of slots with MSG_DROP */
 
-	/* counters; leat_msg_conn_stats_get() fills in those that say "now" */
+	/* counters; leat_msg_conn_stats_get() fills in those that leat_msg.h calls "now" */
 	struct leat_msg_conn_stats stats;
 
-	/* the fragmented message being sent, and being received: request and bytes; see gather.c */
+	/* fragmented message being sent (tx), received (rx): request, bytes left; see gather.c */
 	struct leat_msg_req *tx_frag, *rx_frag; /* NULL: none, or given up */
 	uint64_t tx_frag_left, rx_frag_left, rx_frag_total;
 	uint8_t rx_frag_lost; /* enum msg_reason: the message is dropped, fragment by fragment */
@@ -278,10 +278,10 @@ struct leat_msg_conn {
 
 	/* small messages that travel together, see msg_turn_holds() */
 	uint32_t given_turn; /* last turn in which the application got several messages */
-	uint16_t given;	     /* messages that it got in that turn so far */
+	uint16_t given;	     /* messages that the application got in given_turn so far */
 	uint16_t stream;     /* messages that travelled together lately */
 	uint16_t nb_held;    /* small messages that wait for the end of the turn */
-	uint32_t tx_held;    /* bytes that they take in a send */
+	uint32_t tx_held;    /* bytes that these messages take in a send */
 
 	/* rarely used */
 	void *user;
@@ -290,7 +290,7 @@ struct leat_msg_conn {
 	uint64_t buffer_deadline; /* OVER: end of the wait for a buffer, cycles; 0: no wait */
 	uint32_t first_id;
 	uint8_t asked;	 /* mode asked for */
-	uint8_t pending; /* events, bits 1 << enum leat_msg_event_type */
+	uint8_t pending; /* events to be reported, bits 1 << enum leat_msg_event_type */
 	bool closing, draining;
 	bool drain_pinged; /* draining: the peer was pinged, to see that it listens */
 	bool peer_closed;  /* the peer has ended: its last event was seen */
@@ -304,13 +304,13 @@ static_assert(offsetof(struct leat_msg_conn, fast) == LEAT_CACHE_LINE, "line 0 i
 static_assert(offsetof(struct leat_msg_conn, m) == 2 * LEAT_CACHE_LINE, "line 1 is one");
 
 struct leat_msg {
-	uintptr_t slots_base; /* an op in this range is the context's own */
+	uintptr_t slots_base; /* address of the slots: an op inside them is this context's */
 	uintptr_t slots_len;
 	struct leat_msg_conn *work;
 	struct leat_msg_conn *later;
 	/* some connections in work wait for buffers, or for room in the endpoint */
 	bool starved;
-	/* counts leat_msg_poll(); consecutive calls that left requests behind count as one */
+	/* calls of leat_msg_poll(); consecutive ones that left requests behind count as one */
 	uint32_t turn;
 	uint32_t held_turn; /* first turn in which messages that wait now were posted */
 	bool held;	    /* messages wait to travel together */
@@ -331,11 +331,11 @@ struct leat_msg {
 	uint16_t credits_next; /* credits of new connections, see tune.c */
 	uint32_t eager_next;
 	uint64_t dev_max;	     /* longest message of the device, bytes */
-	uint64_t now;		     /* timestamp while timers fire */
+	uint64_t now;		     /* while timers fire: time of their run, cycles */
 	uint16_t priv_max[2];	     /* bytes of private data that connect and accept can carry */
 	struct leat_msg_stats stats; /* sums over closed connections; see stats.c */
 	struct leat_wheel wheel;     /* timeout.c */
-	struct leat_asked asked;     /* questions of telemetry */
+	struct leat_asked asked;     /* questions of telemetry (leat_ask.h) */
 	struct leat_tune_object *tune;
 	struct msg_tune_settings set;
 };
@@ -565,11 +565,12 @@ msg_wait(struct leat_msg_conn *c)
  * Must a small message wait, to travel with those that the application posts behind it?
  *
  * An application answers the messages that it gets. If it got one in this turn, as in a
- * conversation, the first message it posts leaves at once. If it got several, that many leave as
- * soon as they are posted. All other messages wait for the end of the turn, when leat_msg_poll()
- * finds nothing done and runs what msg_later() put off; or a bit longer, see MSG_HOLD_TURNS. While
- * messages have travelled together lately (want > 1), more of them are under way and will be
- * answered. A few messages that left alone in between would stay alone, so they wait, too.
+ * conversation, the first message it posts leaves at once. If it got several, its messages leave as
+ * soon as it has posted that many. All other messages wait for the end of the turn, when
+ * leat_msg_poll() finds nothing done and runs the work that msg_later() put off; or a bit longer,
+ * see MSG_HOLD_TURNS. If messages have travelled together lately (want > 1), more of them are under
+ * way and will be answered together. A message that left alone now would be answered alone, and so
+ * on: so it waits, too.
  */
 static __rte_always_inline bool
 msg_turn_holds(const struct leat_msg *m, const struct leat_msg_conn *c)
@@ -579,8 +580,8 @@ msg_turn_holds(const struct leat_msg *m, const struct leat_msg_conn *c)
 
 /*
  * Put off posting receives, and prefetching for the next message, until the application has nothing
- * to do: now it should get the message that has just arrived. When half of the receives are used up
- * the caller posts at once instead.
+ * to do: the message that has just arrived should reach it first. When half of the receives are
+ * used up the caller posts at once instead.
  */
 static inline void
 msg_later(struct leat_msg_conn *c)

@@ -51,7 +51,7 @@ msg_tag(enum msg_tag_kind kind, uint64_t base, uint32_t id)
 struct msg_head {
 	uint64_t len;	  /* length of the first message */
 	uint32_t credit;  /* this head's sender has receives posted for all ids below credit */
-	uint32_t granted; /* ... and for payloads of all large messages with ids below granted */
+	uint32_t granted; /* ... and for the payloads of large messages, ids below granted */
 };
 
 #define MSG_HEAD_LEN 16
@@ -59,8 +59,8 @@ struct msg_head {
 /*
  * The highest byte of a head's length has flags. A message with a flag is alone in its send.
  */
-#define MSG_LEN_ANSWER (UINT64_C(1) << 56)   /* answer when the message was received */
-#define MSG_LEN_FRAGMENT (UINT64_C(1) << 57) /* len: bytes of the message from here on */
+#define MSG_LEN_ANSWER (UINT64_C(1) << 56)   /* answer when a receive has the message */
+#define MSG_LEN_FRAGMENT (UINT64_C(1) << 57) /* len: bytes of its message from here on */
 #define MSG_LEN_FLAGS (MSG_LEN_ANSWER | MSG_LEN_FRAGMENT)
 
 #define MSG_NEXT_LEN 8 /* bytes of the length of a further message in a send */
@@ -79,7 +79,7 @@ struct msg_ctrl {
 /* Control messages; if several are due they are sent in this order. */
 enum msg_ctrl_kind {
 	MSG_CTRL_NUMBERS = 0, /* credit and grant only */
-	MSG_CTRL_DROP,	      /* large message arg is dropped: its payload is to be empty */
+	MSG_CTRL_DROP,	      /* the receiver drops large message arg: send an empty payload */
 	MSG_CTRL_PING,	      /* asks for a sign of life */
 	MSG_CTRL_PONG,	      /* the answer to a ping */
 	MSG_CTRL_MORE,	      /* a send waits for credit: post more receives, if possible */
@@ -96,7 +96,8 @@ enum msg_reason {
 
 /*
  * A connection begins with receives for at most this many messages, and doubles them whenever its
- * sender has to wait for credit. With few buffers each is used again while the caches have it.
+ * sender has to wait for credit. With few buffers, each is reused while it is still in the CPU's
+ * caches.
  */
 #define MSG_WINDOW_FIRST 64u
 

@@ -198,7 +198,10 @@ on_request(struct leat_msg_net *net, const struct leat_event *ev)
 		sock_give_back(s);
 	}
 	LEAT_LOG(NOTICE, msg, "%s: %s is rejected: %s", leat_ep_name(net->ep), addr, text);
-	/* A net that closes waits for no peer. The rejects fail only if the peer has left. */
+	/*
+	 * A closing net rejects without the text, since leat_msg_reject() would have to wait for
+	 * the peer. Both calls fail only if the peer has left.
+	 */
 	if (net->closing)
 		(void)leat_ep_reject(net->ep, ev->peer);
 	else
@@ -246,7 +249,10 @@ on_ended(struct sock *s, const struct leat_msg_event *ev)
 		sock_drop(s);
 		break;
 	case SOCK_QUEUED:
-		/* The task that accepts it will receive the messages that have arrived. */
+		/*
+		 * Messages have arrived: leave the connection in the queue, for the task that will
+		 * accept it.
+		 */
 		if (s->conn->rx_arrived > 0)
 			break;
 		queue_remove(s);

@@ -335,7 +335,7 @@ finish(struct leat_msg_conn *c)
 			received(c, s->req, s->len);
 		if (unlikely((s->flags & MSG_DROP) != 0))
 			c->drops--;
-		/* With any_id the slot's op may be posted for another message. */
+		/* With any_id the slot's op may be posted for another message: keep its flag. */
 		s->flags &= MSG_OP_OUT;
 		c->rx_done++;
 	}
@@ -427,7 +427,9 @@ over_bind(struct leat_msg_conn *c)
 			finish(c);
 			continue;
 		}
-		/* The message is wrong, or no request that could have a buffer is left. */
+		/*
+		 * Stop if the message is wrong, or if no request is left that could have a buffer.
+		 */
 		if (req == NULL || !c->no_buffer)
 			break;
 		if (wait_buffer(c))

@@ -28,7 +28,7 @@ struct io_wait {
 	struct leat_msg_req **reqs;
 	uint16_t n;
 	bool send;	    /* post the requests first, as sends */
-	bool recv;	    /* ... as receives */
+	bool recv;	    /* post the requests first, as receives */
 	int left;	    /* requests that have to come back before the task goes on */
 	void *buf;	    /* recv: the task's buffer, if it lies in no region */
 	struct leat_mr *mr; /* region registered for this wait; NULL: none */
@@ -104,7 +104,10 @@ io_post(struct leat_resource_op *op)
 		if (posted(w->reqs[i]))
 			w->reqs[i]->user = mark(w);
 	}
-	/* Requests that were refused; leave one that was posted before, for another wait. */
+	/*
+	 * Don't wait for refused requests. One that was posted before may have a wait of its own:
+	 * leave it.
+	 */
 	for (i = n; i < w->n; i++) {
 		if (!posted(w->reqs[i]))
 			w->reqs[i]->status = status;

@@ -137,7 +137,10 @@ msg_post_refused(struct leat_msg_conn *c)
 		msg_wait(c);
 }
 
-/* Post ops, and note it in their slots. @return false: the endpoint did not take all */
+/*
+ * Post ops, and note in their slots that the device has them. @return false: the endpoint did not
+ * take all
+ */
 static bool
 post(struct leat_msg_conn *c, struct leat_op **ops, uint16_t n)
 {
@@ -374,8 +377,8 @@ msg_tx_run(struct leat_msg_conn *c)
 /* ---- one message ---- */
 
 /*
- * Plain mode: send one message at once, if no other send waits. @return false: it can't be sent so;
- * nothing was done
+ * Plain mode: send one message at once, if no other send waits. @return false: it can't be sent at
+ * once; nothing was done
  */
 static bool
 send_plain(struct leat_msg_conn *c, struct leat_msg_req *req)
