@@ -417,7 +417,7 @@ LEAT_API struct leat_msg_conn *leat_msg_connect(struct leat_msg *m, const char *
  * @param conf NULL for the defaults
  * @return the connection, or NULL with rte_errno: ENOSPC (max_conns connections are open), EINVAL
  *   (a value of conf), EPROTONOSUPPORT (conf.mode is LEAT_MSG_LEAT, and the peer does not speak
- *   it), ENOTCONN and others of leat_ep_accept(). After a failure the caller still has to
+ *   it), ENOTCONN (the request is no longer open). After a failure the caller still has to
  *   reject the request.
  */
 LEAT_API struct leat_msg_conn *leat_msg_accept(struct leat_msg *m, const struct leat_event *ev,

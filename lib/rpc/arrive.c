@@ -12,7 +12,7 @@
 #include "rpc_dgram.h"
 #include "rpc_fast.h"
 
-/* Find the session of the peer that the device names; NULL if it names none. */
+/* Find the session of the peer that the device names. @return NULL: it names no peer */
 static struct leat_rpc_session *
 session_of_peer(const struct leat_rpc *rpc, uint16_t src)
 {
@@ -32,8 +32,10 @@ session_find(struct leat_rpc *rpc, const struct rpc_head *h, uint16_t src,
 	s = &rpc->sessions[place];
 	if (s->token != h->token || s->state == RPC_FREE)
 		return LEAT_RPC_BAD_TOKEN;
-	/* Datagrams are not checked: their source is an endpoint, and two endpoints may have
-	 * several sessions. */
+	/*
+	 * Datagrams: the source is not compared. It is an endpoint, and two endpoints may have
+	 * several sessions.
+	 */
 	if (src != LEAT_PEER_ANY && s->peer != src && !rpc->datagram)
 		return LEAT_RPC_BAD_TOKEN;
 	*found = s;
@@ -48,7 +50,7 @@ end_arrived(struct leat_rpc_session *s, const struct rpc_item *m)
 		/* acknowledge at once: the peer waits for it */
 		(void)rpc_dgram_control(s, 0, 0, -1);
 	else if (m->aux == 0)
-		return LEAT_RPC_BAD_STATUS; /* reliable: the device reports an orderly end */
+		return LEAT_RPC_BAD_STATUS; /* if reliable, the device reports an orderly end */
 	rpc_fail(s, -(int)m->aux, "the other side ended the session%s%s", m->aux != 0 ? ": " : "",
 		 m->aux != 0 ? strerror((int)m->aux) : "");
 	return 0;

@@ -213,7 +213,7 @@ unlink_from_ticket(struct rpc_transfer *t)
 	if (t->next != NULL)
 		t->next->prev = t->prev;
 	t->rpc->stats.transfers--;
-	/* leat_rpc_answer() was called meanwhile, and waits for the transfers. */
+	/* leat_rpc_answer() was called while transfers were under way: answer now. */
 	if (ticket->transfers == NULL && ticket->answer_deferred)
 		leat_rpc_answer(&ticket->call, ticket->status);
 }
@@ -302,7 +302,7 @@ rpc_segment_done(struct rpc_segment *seg, int status)
 	segment_free(seg);
 	if (t->calling)
 		return;
-	/* Transfers that wait for a segment come first: queue this one behind them. */
+	/* Transfers that wait for a segment come first: queue this transfer behind them. */
 	if (rpc->waiting != NULL)
 		wait_add(t);
 	else

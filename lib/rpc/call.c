@@ -68,7 +68,7 @@ wait_cancel(struct leat_resource_op *op)
 	for (i = 0; i < w->n; i++)
 		(void)leat_rpc_cancel(w->reqs[i]);
 	w->posting = false;
-	/* A request whose memory the other side can reach ends later. */
+	/* Requests whose memory the other side can reach are not done yet: the wait ends later. */
 	return w->left > 0 ? LEAT_CANCEL_WILL : LEAT_CANCEL_FREED;
 }
 
@@ -125,7 +125,10 @@ leat_rpc_call_many(struct leat_rpc_req **reqs, uint16_t n)
 	wait_set(&w);
 	ret = leat_resource_run(&w.op, &call_resource);
 	if (unlikely(ret < 0)) {
-		/* No request was posted, or all were cancelled. */
+		/*
+		 * Either no request was posted, or all were cancelled and have a status of their
+		 * own.
+		 */
 		for (i = 0; i < n; i++) {
 			if (reqs[i]->done == NULL)
 				continue;

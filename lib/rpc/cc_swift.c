@@ -40,7 +40,7 @@ clamp(float v, float min, float max)
 
 /*
  * Return the base target plus the flow scaling: alpha / sqrt(window) + beta, where alpha and beta
- * make it FS_RANGE_NS at FS_MIN_CWND and 0 at FS_MAX_CWND.
+ * are such that the scaling is FS_RANGE_NS at FS_MIN_CWND and 0 at FS_MAX_CWND.
  */
 static float
 target_ns(float window)

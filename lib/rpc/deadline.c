@@ -11,7 +11,9 @@
 
 #include "rpc_pvt.h"
 
-/* Maximum number of timers handled in one call. The rest follows in the next. */
+/*
+ * Maximum number of timers handled in one call. Other timers that are due follow in the next call.
+ */
 #define AT_ONCE 256
 /* One of this many polls reads the clock. */
 #define DEADLINE_POLLS 8

@@ -130,8 +130,8 @@ rpc_dgram_control(struct leat_rpc_session *s, uint8_t flags, uint32_t seq, int e
 /* ---- sending again ---- */
 
 /*
- * Return the time left for a request, us, for the item that is sent again: so far the item has the
- * time that was left when it was sent first. RPC_US_LATE: the request was given back, and must not
+ * Return the time left for a request, us, for an item that is sent again: the item still has the
+ * time that was left when it was first sent. RPC_US_LATE: the request was given back, and must not
  * be executed.
  */
 static uint32_t
@@ -176,8 +176,8 @@ send_again(struct leat_rpc_session *s, struct rpc_packet *p, uint64_t now)
 }
 
 /*
- * Send lost packets again. A packet is lost if it was sent before one that has arrived, earlier by
- * more than a quarter of a round trip, by which the network may reorder packets.
+ * Send lost packets again. A packet counts as lost if it was sent more than a quarter of a round
+ * trip before a packet that has arrived: within that time the network may reorder packets.
  */
 static void
 losses_find(struct leat_rpc_session *s, uint64_t now)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Timers of sessions over datagram endpoints. One timer serves all but acknowledgements:
+ * Timers of sessions over datagram endpoints. Delayed acknowledgements have a timer of their own;
+ * one timer serves all else:
  *
  *     packets not acknowledged  a probe after rto without progress, then after 2 rto, ...
  *     a response is awaited     a probe after a quarter of silence_us without any packet
@@ -22,9 +23,9 @@
 #define RTO_MIN_US 300
 #define ACK_DELAY_US 50
 /*
- * Parts of silence_us: a peer that owes only a response is probed after a QUIET-th of it; a peer
- * that does not answer is probed at least every PROBES-th of it. If three of ten packets are lost,
- * a probe or its answer is lost twenty times in a row about once in a million.
+ * Parts of silence_us: a peer that owes only a response is probed after silence_us / QUIET; a peer
+ * that does not answer is probed at least every silence_us / PROBES. If three of ten packets are
+ * lost, a probe or its answer is lost twenty times in a row about once in a million.
  */
 #define QUIET 4
 #define PROBES 20
@@ -120,7 +121,10 @@ timer_due(struct rpc_timer *timer, uint64_t now)
 	/* The timer is late: this side did not poll, so the silence may be its own. Wait anew. */
 	if (now - timer->node.expiry > rpc->silence / QUIET)
 		dg->since = now;
-	/* Wait no longer: the peer may have left when it got the END, its acknowledgement lost. */
+	/*
+	 * Wait no longer: the peer may have acknowledged the END and left, and the acknowledgement
+	 * been lost.
+	 */
 	if (dg->end_sent && dg->backoff >= END_PROBES) {
 		rpc_drained(s);
 		return;

@@ -157,7 +157,7 @@ response_place(struct rpc_handling *h, uint32_t resp_max)
 		return true;
 	if (resp_max == 0)
 		resp_max = s->small_max;
-	/* The other side accepts no more than this. */
+	/* The other side accepts no response longer than peer_max_msg. */
 	resp_max = RTE_MIN(resp_max, s->peer_max_msg);
 	h->call.room = resp_max;
 	if (unlikely(resp_max > s->small_max)) {
@@ -461,8 +461,10 @@ rpc_cancel_arrived(struct leat_rpc_session *s, const struct rpc_item *m)
 	rs = &s->rx[m->slot];
 	more = &s->rx_more[m->slot];
 	if (m->num != rs->num) {
-		/* With datagrams the CANCEL may be ahead of its request, or behind the slot's next
-		 * one. */
+		/*
+		 * With datagrams a CANCEL may arrive before its request, or after the next request
+		 * in its slot.
+		 */
 		if (s->dg != NULL)
 			return 0;
 		return (int32_t)(m->num - rs->num) < 0 ? LEAT_RPC_NUM_PAST : LEAT_RPC_NUM_FUTURE;

@@ -10,7 +10,7 @@
 #include "rpc_credit.h"
 #include "rpc_pvt.h"
 
-/* A piece goes into the open packet if a PIECE_PART-th of a full piece fits there. */
+/* The open packet takes a piece only if it has room for 1 / PIECE_PART of a full one. */
 #define PIECE_PART 4
 
 /* Bytes of a piece in the shortest packet that two sides can agree on. */

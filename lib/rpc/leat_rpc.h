@@ -34,15 +34,15 @@
  *
  * A request (struct leat_rpc_req) is the caller's object, posted and given back like an op: each
  * accepted request comes back from leat_rpc_poll() exactly once, with a status, never inside the
- * call that posted it. A session is one connection; both its sides may call. Requests of a session
- * are begun in the order in which they were posted and may be answered in any order. On reliable
- * endpoints each request is handled once; on datagram endpoints at most once, whatever the network
- * does.
+ * call that posted it. A session is one connection, or a succession of them if it connects again by
+ * itself; both its sides may call. Requests of a session are begun in the order in which they were
+ * posted and may be answered in any order. On reliable endpoints each request is handled once; on
+ * datagram endpoints at most once, whatever the network does.
  *
  * Responses arrive in memory of the library; the polling thread copies them to leat_rpc_req.resp.
- * So a request that is cancelled or late comes back at once, and from then on nothing writes its
- * buffer. The peer's later response is dropped and never taken for the response to another
- * request. (Memory whose key was given to the peer is an exception: leat_rpc_cancel().)
+ * So a request that is cancelled, or whose deadline passes, comes back at once, and from then on
+ * nothing writes its buffer. The peer's later response is dropped and never taken for the response
+ * to another request. (Memory whose key was given to the peer is an exception: leat_rpc_cancel().)
  *
  * leat_rpc_create() allocates all memory, except for about 700 B that leat_rpc_connect() allocates
  * for a session that connects again by itself. Nothing that peers do makes memory grow.
@@ -84,7 +84,7 @@ struct leat_rpc_session;
 
 /** Configuration of a context. Zeroed means all defaults. */
 struct leat_rpc_conf {
-	/** Sessions at a time. Below leat_ep_conf.max_peers, so that further connectors can be
+	/** Limit of open sessions. Below leat_ep_conf.max_peers, so that further connectors can be
 	 * refused with a reason. 0: max_peers - 1 */
 	uint32_t max_sessions;
 	/** Bytes of a packet: a multiple of 8, LEAT_RPC_PACKET_MIN to LEAT_RPC_PACKET_MAX, at most
@@ -143,19 +143,20 @@ struct leat_rpc_session_conf {
 	 *
 	 * leat_rpc_connect(): if any of these is not 0, the session connects again when its
 	 * connection ends or an attempt to connect fails, the first attempt included. A random
-	 * pause precedes each new attempt, between min and a bound that doubles from 2 * min up to
-	 * max. The bound and both limits (for, tries) start afresh after a connection that lasted
-	 * for max; a shorter one counts as a failed attempt, as with a peer that accepts and dies
-	 * at once. Requests may be posted without a connection; like those that had not begun when
+	 * pause precedes each new attempt, between reconnect_min_us and a bound that doubles
+	 * from twice reconnect_min_us up to reconnect_max_us. A connection that lasts for
+	 * reconnect_max_us starts the bound and both limits (reconnect_for_us, reconnect_tries)
+	 * afresh; a shorter one counts as a failed attempt, as with a peer that accepts and dies at
+	 * once. Requests may be posted without a connection; like those that had not begun when
 	 * the last connection ended, they wait for the next one, while their deadlines run.
 	 */
 	/**@{*/
-	uint64_t reconnect_min_us; /**< shortest pause, microseconds; 0: 10 ms, but not above max */
-	uint64_t reconnect_max_us; /**< longest pause, at least min; 0: 2 s, but not below min */
+	uint64_t reconnect_min_us; /**< shortest pause, microseconds; 0: 10 ms, or max if less */
+	uint64_t reconnect_max_us; /**< longest pause, at least min; 0: 2 s, or min if more */
 	/** end all attempts after this time without a connection that lasted for max, microseconds;
 	 * 0: no limit */
 	uint64_t reconnect_for_us;
-	uint32_t reconnect_tries; /**< attempts at most; 0: no limit */
+	uint32_t reconnect_tries; /**< maximum number of attempts; 0: no limit */
 				  /**@}*/
 };
 
@@ -180,8 +181,8 @@ struct leat_rpc_bulk {
 	uint64_t len; /**< its length, bytes */
 	/**
 	 * Registered memory that contains addr and len, with the rights that access asks for
-	 * (LEAT_MR_REMOTE_READ, LEAT_MR_REMOTE_WRITE): the other side then uses READ and WRITE if
-	 * both endpoints can. NULL, or an endpoint that can't: the bytes are carried in messages.
+	 * (LEAT_MR_REMOTE_READ, LEAT_MR_REMOTE_WRITE): the other side then uses READ and WRITE. If
+	 * it is NULL, or one of the endpoints can't do these, the bytes are carried in messages.
 	 */
 	struct leat_mr *mr;
 	uint32_t access; /**< LEAT_RPC_BULK_PULL, LEAT_RPC_BULK_PUSH */
@@ -222,8 +223,8 @@ struct leat_rpc_req {
 	uint32_t busy_us;
 	uint8_t type;  /**< in: type of the request, which selects the handler */
 	uint8_t flags; /**< in: LEAT_RPC_ONEWAY or LEAT_RPC_BULK */
-	/** out: with a status < 0: 1 if no handler has seen the request and none will; 0 if one may
-	 * have */
+	/** out: with a status < 0: 1 if no handler has seen the request and none will; 0 if a
+	 * handler may have seen it */
 	uint8_t refused;
 	uint8_t state; /**< private: 0 while the request is the caller's */
 	void *user;    /**< the caller's; never read or written by the library */
@@ -238,7 +239,7 @@ struct leat_rpc_req {
 	struct leat_rpc_req *next;    /**< private */
 	struct leat_rpc_req *prev;    /**< private */
 	struct leat_wheel_node timer; /**< private */
-	/** private: called instead of returning the request from leat_rpc_poll(); NULL */
+	/** private: called instead of returning the request from leat_rpc_poll(); NULL: none */
 	void (*done)(struct leat_rpc_req *req);
 	void *waiter; /**< private */
 };
@@ -264,7 +265,10 @@ struct leat_rpc_incoming {
 	struct leat_rpc_session *session; /**< NULL: the session has ended since */
 	/** microseconds that the caller waits, from the handler's call on; 0: no limit */
 	uint32_t us_left;
-	/** deferred requests: time until which the caller waits, cycles; LEAT_RPC_NO_DEADLINE */
+	/**
+	 * deferred requests: time until which the caller waits, cycles; LEAT_RPC_NO_DEADLINE: no
+	 * limit
+	 */
 	uint64_t deadline;
 	void *user;	   /**< the application's, NULL at first */
 	const void *descs; /**< private */
@@ -309,7 +313,7 @@ struct leat_rpc_event {
 	 * -ECONNREFUSED: refused, text has the reason and the limit; -EPROTO: one side broke the
 	 * protocol; -EPROTONOSUPPORT: the other side does not speak the protocol.
 	 *
-	 * CLOSED: 0; -ETIMEDOUT: something was under way when the time was up; or the status with
+	 * CLOSED: 0; -ETIMEDOUT: requests were left when the timeout passed; or the status with
 	 * which the session had ended or was down before.
 	 */
 	int status;
@@ -363,7 +367,7 @@ struct leat_rpc_stats {
  * @param ep the endpoint
  * @param conf NULL for the defaults
  * @return the context, or NULL with rte_errno, and leat_err_msg() saying more:
- *   - EINVAL: a value out of range, or the receive depth is too small for it
+ *   - EINVAL: a value is out of range, or the receive depth is too small
  *   - EOPNOTSUPP: the endpoint has no SEND and RECV
  *   - ENOMEM, and others of leat_mr_register()
  */
@@ -433,8 +437,8 @@ LEAT_API void leat_rpc_answer(struct leat_rpc_incoming *call, int status);
  * @param rpc the context
  * @param addr copied
  * @param conf NULL for the defaults; copied
- * @return the session, or NULL with rte_errno: ENOSPC (max_sessions), EINVAL, ENOMEM, and others of
- *   leat_ep_connect()
+ * @return the session, or NULL with rte_errno: ENOSPC (max_sessions are open), EINVAL (a value of
+ *   conf, or addr), ENOMEM, and others of leat_ep_connect()
  */
 LEAT_API struct leat_rpc_session *leat_rpc_connect(struct leat_rpc *rpc, const char *addr,
 						   const struct leat_rpc_session_conf *conf);
@@ -444,9 +448,9 @@ LEAT_API struct leat_rpc_session *leat_rpc_connect(struct leat_rpc *rpc, const c
  * @param rpc the context
  * @param ev the LEAT_EV_CONNECT_REQ; no other call is needed for it, whatever is returned
  * @param conf NULL for the defaults
- * @return the session, or NULL with rte_errno: ENOSPC (max_sessions), EPROTONOSUPPORT (the other
- *   side does not speak the protocol, or requires a feature that this side lacks), ENOTCONN,
- *   EINVAL
+ * @return the session, or NULL with rte_errno: ENOSPC (max_sessions are open), EPROTONOSUPPORT
+ *   (the other side does not speak the protocol, or requires a feature that this side lacks),
+ *   EINVAL (a value of conf), ENOTCONN (the request is no longer open)
  */
 LEAT_API struct leat_rpc_session *leat_rpc_accept(struct leat_rpc *rpc, const struct leat_event *ev,
 						  const struct leat_rpc_session_conf *conf);
@@ -474,7 +478,7 @@ LEAT_API const void *leat_rpc_priv(const struct leat_event *ev, uint16_t *len);
  * come back at once. LEAT_RPC_CLOSED follows. The log names requests that handlers have deferred
  * and not answered at the timeout.
  * @param s the session
- * @param timeout_us 0: don't wait
+ * @param timeout_us time for requests under way, microseconds; 0: don't wait for them
  * @return 0; -EALREADY: the session is closing
  */
 LEAT_API int leat_rpc_close(struct leat_rpc_session *s, uint64_t timeout_us);

@@ -16,7 +16,7 @@
  *     lost        packets were lost: may lower the window
  *
  *     packets on the way < window   further packets are sent
- *     window < 1                    one packet at a time, and 1 / window round trips between two
+ *     window < 1                    one packet at a time, 1 / window round trips between packets
  *
  * Thread rules: all functions are called on the thread of the endpoint, from leat_rpc_process() and
  * leat_rpc_poll(). They must not wait.

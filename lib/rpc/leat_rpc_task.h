@@ -65,7 +65,7 @@ struct leat_rpc_reactor_conf {
  * Add a context and its endpoint to a reactor, which polls them. When the reactor stops, tasks may
  * still call while they end, for at most a third of the stop's time; then all sessions are closed,
  * as by leat_rpc_close(), and the endpoint is shut down. The stop waits until all sessions are
- * closed and all deferred requests answered, and names those that are not.
+ * closed and all deferred requests answered, and reports those that are not.
  *
  * @param r the reactor
  * @param rpc the context
@@ -141,10 +141,10 @@ LEAT_API int leat_rpc_call_many(struct leat_rpc_req **reqs, uint16_t n);
  * @param mr registered memory that contains buf; needed if leat_dev_info.mr_local is true
  * @return
  *   - 0: all bytes are in buf
- *   - -ERANGE: not within the descriptor; -EACCES: the descriptor does not allow it; -EINVAL: no
- *     such descriptor, no buffer, no mr
+ *   - -ERANGE: off and len exceed the described memory; -EACCES: the descriptor does not allow
+ *     the transfer; -EINVAL: no such descriptor, no buffer, no mr
  *   - -ECANCELED: the caller has cancelled the request; or the task was cancelled
- *   - -ETIMEDOUT: the request's deadline passed, or the task's
+ *   - -ETIMEDOUT: the deadline of the request, or of the task, passed
  *   - -ENOTCONN: the session has ended; others: as leat_op.status
  *   - -EPERM: not in a task
  */
@@ -152,16 +152,16 @@ LEAT_API int leat_rpc_pull(struct leat_rpc_incoming *call, unsigned int i, uint6
 			   uint64_t len, struct leat_mr *mr);
 
 /**
- * Push bytes to memory that the caller of a request has described, by WRITEs or in messages. In all
- * else as leat_rpc_pull().
+ * Push bytes to memory that the caller of a request has described, by WRITEs or in messages. All
+ * else is as for leat_rpc_pull().
  */
 LEAT_API int leat_rpc_push(struct leat_rpc_incoming *call, unsigned int i, uint64_t off,
 			   const void *buf, uint64_t len, struct leat_mr *mr);
 
 /**
  * Create a batch. Any thread; the batch belongs to the thread that uses it.
- * @param max most requests; 0: LEAT_RPC_BATCH_DEFAULT
- * @param bytes room for all requests and responses of the batch together; 0: 4096
+ * @param max maximum number of requests; 0: LEAT_RPC_BATCH_DEFAULT
+ * @param bytes room for all requests and responses of the batch together, bytes; 0: 4096
  * @return the batch, or NULL with rte_errno ENOMEM
  */
 LEAT_API struct leat_rpc_batch *leat_rpc_batch_create(uint16_t max, uint32_t bytes);

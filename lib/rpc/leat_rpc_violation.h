@@ -13,7 +13,7 @@ extern "C" {
 
 /** Maximum number of requests of a session that may be under way in one direction. */
 #define LEAT_RPC_SLOTS_MAX 1024
-/** Least packets of a session that may be on the way in one direction. */
+/** Minimum of leat_rpc_conf.credits: packets of a session on the way in one direction. */
 #define LEAT_RPC_CREDITS_MIN 3
 /** Maximum number of packets of a session that may be on the way in one direction. */
 #define LEAT_RPC_CREDITS_MAX 4096
@@ -29,7 +29,7 @@ extern "C" {
 /** Private: all of these bits. */
 #define LEAT_RPC_BULK_ACCESS (LEAT_RPC_BULK_PULL | LEAT_RPC_BULK_PUSH | LEAT_RPC_BULK_KEYED)
 /** @} */
-/** Least bytes of a packet. */
+/** Minimum number of bytes of a packet. */
 #define LEAT_RPC_PACKET_MIN 256
 /** Maximum number of bytes of a packet. */
 #define LEAT_RPC_PACKET_MAX 65536

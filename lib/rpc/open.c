@@ -15,7 +15,7 @@
 #define MORE_PEERS 4
 /* Receives of a session, if conf sets max_sessions, but not credits. */
 #define CREDITS_DEFAULT 32
-/* Time limit of leat_rpc_destroy(), and of leat_ep_close() without connections. */
+/* Time limit of leat_rpc_destroy(), and of leat_ep_close() without connections, us. */
 #define CLOSE_US 1000000
 #define BURST 32
 

@@ -74,7 +74,7 @@ rpc_reconnect_new(struct leat_rpc_session *s, const char *addr,
 	if (conf->priv_len > 0)
 		memcpy(r->priv, conf->priv, conf->priv_len);
 	snprintf(r->addr, sizeof(r->addr), "%s", addr);
-	/* The high half of a token is random. */
+	/* Seed the pauses with the token: its high half is random. */
 	r->random = s->token ^ UINT64_C(0x9e3779b97f4a7c15);
 	begin_anew(r, leat_now());
 	s->reconnect = r;

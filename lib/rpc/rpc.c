@@ -27,7 +27,7 @@
 #define SILENCE_DEFAULT_US 500000
 #define SILENCE_MIN_US 1000
 #define IDLE_DEFAULT_US 5000000
-/* Largest sensible value of each of the counts above. */
+/* Upper limit of the counts in leat_rpc_conf that no other constant limits. */
 #define COUNT_MAX (1u << 20)
 /* Maximum number of receives that wait to be posted again in one burst. */
 #define REPOSTS_MAX 16
@@ -115,7 +115,10 @@ conf_take(struct leat_rpc *rpc, const struct leat_rpc_conf *conf)
 								 (uint64_t)PACKET_DEFAULT));
 	rpc->slots = or_default(conf->slots, SLOTS_DEFAULT);
 	rpc->max_msg = or_default(conf->max_msg, MAX_MSG_DEFAULT);
-	/* With few credits each receive matters: post them again sooner. */
+	/*
+	 * With few credits the other side soon waits for receives: post them again in smaller
+	 * bursts.
+	 */
 	rpc->reposts_max = RTE_MAX(RTE_MIN(rpc->credits / 4, (uint32_t)REPOSTS_MAX), 1u);
 	rpc_conf_times(rpc, conf);
 	return limits_check(rpc, conf);

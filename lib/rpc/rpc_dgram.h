@@ -46,10 +46,10 @@ struct rpc_dgram {
 	uint32_t nb_early;
 
 	/* times in cycles */
-	uint64_t heard; /* the last packet of the peer arrived */
-	uint64_t since; /* this side began to wait for a packet */
+	uint64_t heard; /* when the last packet of the peer arrived */
+	uint64_t since; /* when this side began to wait for a packet */
 	uint64_t probe_at;
-	uint64_t probed_at; /* the last probe was sent */
+	uint64_t probed_at; /* when the last probe was sent */
 	uint32_t probe;	    /* number of the last probe */
 	bool probing;	    /* a probe was sent, and no packet has arrived since */
 	uint8_t backoff;
@@ -66,16 +66,16 @@ struct rpc_dgram {
 	bool end_sent;
 };
 
-/* When this many packets have arrived that are not acknowledged, they are acknowledged at once. */
+/* Number of packets not acknowledged at which an acknowledgement is sent at once. */
 #define RPC_DGRAM_ACK_EVERY 8u
 
 /* ---- dgram.c ---- */
 
 /* Allocate the state of all sessions. @return 0; -ENOMEM */
 int rpc_dgram_alloc(struct leat_rpc *rpc);
-/* Start: the session comes up. */
+/* Set all state to its first values: the session comes up. */
 void rpc_dgram_start(struct leat_rpc_session *s);
-/* Stop: the session ends; free the packets that are kept for it. */
+/* Free the packets that are kept for a session that ends. */
 void rpc_dgram_stop(struct leat_rpc_session *s);
 /* Give a packet that is about to be posted the next number, and write its head. */
 void rpc_dgram_number(struct leat_rpc_session *s, struct rpc_packet *p);
@@ -88,14 +88,14 @@ int rpc_dgram_arrived(struct leat_rpc_session *s, const struct rpc_recv *r,
  * @return false: no packet is free
  */
 bool rpc_dgram_control(struct leat_rpc_session *s, uint8_t flags, uint32_t seq, int end);
-/* Set tx_credit to the packets that may be sent now. */
+/* Set tx_credit so that it allows the packets that may be sent now. */
 void rpc_dgram_window_set(struct leat_rpc_session *s);
 
 /* ---- dgram_time.c ---- */
 
 void rpc_dgram_time_start(struct leat_rpc_session *s);
 void rpc_dgram_time_stop(struct leat_rpc_session *s);
-/* Send no packet before until. */
+/* Send no packet before the time until, cycles. */
 void rpc_dgram_pace(struct leat_rpc_session *s, uint64_t until);
 /* Start to wait for acknowledgements: a packet was sent while no other was on the way. */
 void rpc_dgram_wait_start(struct leat_rpc_session *s, uint64_t now);

@@ -21,20 +21,20 @@
 #include "rpc_pvt.h"
 
 /*
- * Begin requests of one session, from the front of reqs. No request of the session is pending.
- * @return the first request that was not begun
+ * Begin requests of one session, from the front of reqs; requires that no request of the session is
+ * pending. @return the first request that was not begun
  */
 struct leat_rpc_req **rpc_fast_post(struct leat_rpc_session *s, struct leat_rpc_req **reqs,
 				    struct leat_rpc_req **end);
 /*
- * Handle small responses whose requests wait, from the front of the rest of a packet.
- * @return end of the items that were handled
+ * Handle the items of a packet from at on, until one is not a small response to a waiting request.
+ * @return the first item that was not handled
  */
 const uint8_t *rpc_fast_responses(struct leat_rpc_session *s, const uint8_t *at,
 				  const uint8_t *end);
 /*
- * Handle small requests, from the front of the rest of a packet.
- * @return end of the items that were handled
+ * Handle the items of a packet from at on, until one is not a small request that can be handled
+ * now. @return the first item that was not handled
  */
 const uint8_t *rpc_fast_requests(struct leat_rpc_session *s, const uint8_t *at, const uint8_t *end);
 

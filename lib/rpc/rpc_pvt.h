@@ -109,7 +109,7 @@ enum rpc_tx_state {
 /* A slot of this side: a request under way. */
 struct rpc_tx_slot {
 	struct leat_rpc_req *req; /* WAIT */
-	/* WAIT: cycles, if the request has no timer in the wheel; else UINT64_MAX */
+	/* deadline of a waiting request without a timer in the wheel, cycles; else UINT64_MAX */
 	uint64_t deadline;
 	uint32_t num;
 	union {
@@ -117,7 +117,7 @@ struct rpc_tx_slot {
 			uint8_t state;
 			bool slow; /* its packets take the slow path */
 		};
-		/* state and slow in one load; the value RPC_TX_WAIT: that state, and not slow */
+		/* both, for one load; RPC_TX_WAIT: state is RPC_TX_WAIT, and slow is false */
 		uint16_t state_slow;
 	};
 	uint16_t next_free;
@@ -156,7 +156,7 @@ struct rpc_rx_more {
 	struct rpc_large *large;   /* ASSEMBLING: the request; SENDING: the response */
 	struct rpc_ticket *ticket; /* DEFERRED; ANSWER: holds the response, or NULL */
 	uint64_t deadline;
-	uint32_t got, size; /* ASSEMBLING, DROPPING */
+	uint32_t got, size; /* ASSEMBLING, DROPPING: bytes arrived, bytes of the request */
 	uint32_t busy_us;
 	uint16_t status; /* ANSWER: errno */
 	uint16_t flags;	 /* ANSWER: RPC_F_REFUSED; ASSEMBLING: RPC_F_ONEWAY */
@@ -244,8 +244,8 @@ struct leat_rpc_session {
 	bool fast;		 /* OPEN, and not closing: see rpc_fast.h */
 	uint32_t nb_reqs;	 /* pending, or in slots */
 	uint32_t packet;	 /* bytes of a packet to the other side */
-	uint32_t default_us;	 /* 0: no deadline, or one too long for the wire */
-	uint64_t default_cycles; /* UINT64_MAX: no deadline */
+	uint32_t default_us;	 /* default deadline, us; 0: none, or too long for the wire */
+	uint64_t default_cycles; /* default deadline; UINT64_MAX: none */
 	uint64_t expires;	 /* time at or before the first deadline in tx; UINT64_MAX: none */
 	bool in_work, closing, drained;
 	struct rpc_req_list internal; /* pending internal requests */
@@ -272,7 +272,7 @@ struct leat_rpc_session {
 	struct rpc_out *out, *out_tail;
 	uint32_t peer_max_msg;
 	uint32_t features;
-	bool out_turn; /* next to be sent: a piece; false: small requests */
+	bool out_turn; /* true: a piece is sent next; false: small requests */
 
 	/* rarely used */
 	struct leat_rpc_session *next_work, *next_event, *next_free;
@@ -347,8 +347,8 @@ struct leat_rpc {
 	struct rpc_large *free_large;
 	struct leat_wheel wheel;  /* timers of requests */
 	struct leat_wheel timers; /* struct rpc_timer, of sessions */
-	uint32_t polls;		  /* counts polls: one of DEADLINE_POLLS reads the clock */
-	struct leat_asked asked;  /* requests of telemetry */
+	uint32_t polls;		  /* counts polls: one in DEADLINE_POLLS reads the clock */
+	struct leat_asked asked;  /* questions of telemetry (leat_ask.h) */
 	struct leat_tune_object *tune;
 	struct rpc_tune_settings set;
 
@@ -357,7 +357,7 @@ struct leat_rpc {
 	uint32_t head_len;	/* bytes of a packet's head */
 	uint64_t silence, idle; /* datagrams: leat_rpc_conf.*_us, cycles */
 	uint32_t nb_open;
-	/* the reactor stops: cycles at which sessions are closed; 0: it does not stop */
+	/* the reactor stops: time at which sessions are closed, cycles; 0: it does not stop */
 	uint64_t drain_at;
 	uint16_t priv_max[2];
 	bool destroying;
@@ -470,14 +470,14 @@ rpc_list_del(struct rpc_req_list *list, struct leat_rpc_req *req)
 /* Run the sessions in rpc->work, and post what they have to send. */
 void rpc_run(struct leat_rpc *rpc);
 
-/* Slots of both kinds, in one direction. */
+/* Return the number of slots in one direction, those of internal requests included. */
 static inline uint16_t
 rpc_slots(const struct leat_rpc_session *s)
 {
 	return (uint16_t)(s->nb_slots + RPC_INTERNAL_SLOTS);
 }
 
-/* List in which a request waits for a slot. */
+/* Return the list in which a request waits for a slot. */
 static inline struct rpc_req_list *
 rpc_pending(struct leat_rpc_session *s, const struct leat_rpc_req *req)
 {
@@ -509,7 +509,7 @@ void rpc_refused_sweep(struct leat_rpc *rpc);
 /* end.c */
 void rpc_fail(struct leat_rpc_session *s, int status, const char *fmt, ...)
 	__rte_format_printf(3, 4) __rte_cold;
-/* Count a violation, and end the session. s: NULL if it is not known */
+/* Count a violation, and end the session, if it is known: else s is NULL. */
 void rpc_violation(struct leat_rpc *rpc, struct leat_rpc_session *s, int violation) __rte_cold;
 void rpc_op_failed(struct leat_rpc_session *s, const struct leat_op *op) __rte_cold;
 void rpc_event_queue(struct leat_rpc_session *s, enum leat_rpc_event_type type);
@@ -537,7 +537,7 @@ rpc_open_fits(const struct leat_rpc_session *s, uint32_t need)
 /* Longest message that the open packet has room for, bytes; 0 without one. */
 uint32_t rpc_open_room(const struct leat_rpc_session *s);
 bool rpc_packet_available(const struct leat_rpc_session *s);
-/* @return NULL: no packet for this session now */
+/* Take a free packet. @return NULL: no packet for this session now */
 struct rpc_packet *rpc_packet_take(struct leat_rpc_session *s);
 void rpc_packet_free(struct leat_rpc *rpc, struct rpc_packet *p);
 /* Add a packet whose head is written to the next burst. */
@@ -566,7 +566,7 @@ void rpc_arrived(struct leat_rpc_session *s, const struct rpc_recv *r, const str
 /*
  * Handle the items of a packet.
  * @param from offset of the first item, bytes
- * @param end only END is allowed
+ * @param end true: only an END is allowed
  */
 void rpc_items_arrived(struct leat_rpc_session *s, const struct rpc_recv *r, size_t from, bool end);
 
@@ -585,7 +585,7 @@ void rpc_reqs_end(struct leat_rpc_session *s, int status);
 void rpc_reqs_free(struct leat_rpc_session *s);
 /* Return the time left until a deadline as it is sent: us, at least 1; 0: no limit. */
 uint32_t rpc_us_for_wire(struct leat_rpc *rpc, uint64_t when);
-/* Return the same for the deadline of a request. */
+/* Return the time left until the deadline of a request, as rpc_us_for_wire() does. */
 uint32_t rpc_req_us_left(struct leat_rpc *rpc, const struct leat_rpc_req *req);
 uint16_t rpc_reqs_give(struct leat_rpc *rpc, struct leat_rpc_req **reqs, uint16_t n);
 

@@ -29,7 +29,7 @@ struct rpc_reconnect {
 	uint64_t limit; /* attempts end this time after since; UINT64_MAX: no limit */
 	uint32_t max_tries;
 
-	uint32_t tries; /* attempts since a connection lasted for max */
+	uint32_t tries; /* attempts since the last connection that lasted for max */
 	uint64_t since; /* time from which limit counts, cycles */
 	uint64_t up_at; /* time at which the connection came up, cycles */
 	uint64_t most;	/* upper bound of the next pause, cycles */

@@ -30,10 +30,10 @@
  *     ANSWER    seq is that of the probe
  *     none      seq is 0: the packet only acknowledges
  *
- * Only numbered packets have items; END may be in any. ack: all numbered packets before this number
- * have arrived at the packet's sender; bit i of sack: so has ack + 1 + i. echo: the number of the
- * new packet that arrived there last, delay ns before this packet was sent. credit is ack plus the
- * credits of the hello.
+ * Only numbered packets have items, except that END may be in any packet. ack: all numbered packets
+ * before this number have arrived at the packet's sender; bit i of sack: so has ack + 1 + i. echo:
+ * the number of the new packet that arrived there last, delay ns before this packet was sent.
+ * credit is ack plus the credits of the hello.
  *
  * An item:
  *
@@ -189,7 +189,7 @@ struct rpc_head {
 #define RPC_H_PROBE 0x2u
 #define RPC_H_ANSWER 0x4u
 #define RPC_H_ALL (RPC_H_NUMBERED | RPC_H_PROBE | RPC_H_ANSWER)
-/* Packets that may be on the way, counted from the first that has not arrived. */
+/* Maximum number of packets that may be on the way, counted from the first that has not arrived. */
 #define RPC_WINDOW_MAX 64u
 
 struct rpc_numbers {

@@ -17,7 +17,7 @@
 #include "rpc_dgram.h"
 #include "rpc_reconnect.h"
 
-/* Time that a connector has to disconnect a refused connection. */
+/* Time that a connector has to disconnect a refused connection, us. */
 #define REFUSED_US 1000000
 #define DEADLINE_DEFAULT_US 5000000
 
@@ -110,7 +110,7 @@ session_start(struct leat_rpc_session *s, uint16_t peer)
 {
 	struct leat_rpc *rpc = s->rpc;
 
-	/* In another state the session exists already, and connects again. */
+	/* In a state other than FREE the session exists already, and connects again. */
 	if (s->state == RPC_FREE) {
 		rpc->free_sessions = s->next_free;
 		rpc->nb_open++;
