@@ -166,7 +166,7 @@ enum msg_state {
 	MSG_OVER,   /* the device has no ops, sends are done; arrived messages can be received */
 };
 
-/* From CANCELLED on, a request is given back as soon as all requests before it were. */
+/* A request in state CANCELLED, or a later one, is given back once all requests before it were. */
 enum msg_req_state {
 	MSG_REQ_IDLE = 0,
 	MSG_REQ_QUEUED,
@@ -432,8 +432,8 @@ msg_list_give(struct leat_msg *m, struct msg_list *list)
 }
 
 /*
- * Finish and give back the oldest request of a list, before any other has begun: all steps at once.
- * Cancelled requests behind it are left to the caller to give back.
+ * Begin, finish and give back the oldest request of a list in one step; no request of the list has
+ * begun. Cancelled requests behind it are left to the caller to give back.
  */
 static inline void
 msg_list_give_first(struct leat_msg *m, struct msg_list *list, struct leat_msg_req *req,

@@ -104,7 +104,7 @@ net_destroy(struct leat_msg_net *net)
 	return 0;
 }
 
-/* Free the net: its reactor was destroyed, whose stop has reported the sends that were left. */
+/* Free the net of a reactor that was destroyed. The reactor's stop has reported the sends left. */
 static void
 on_release(void *arg)
 {

@@ -173,7 +173,7 @@ failed(const struct io_wait *w, const char *what, int ret)
 		why = "the connection was closed here";
 	else if (s->conn == c && s->why[0] != '\0' && c->state >= MSG_ENDING)
 		why = s->why;
-	/* Requests come back before LEAT_MSG_ENDED sets s->why. */
+	/* Requests come back before LEAT_MSG_ENDED sets s->why: use the connection's text. */
 	else if (s->conn == c && c->state == MSG_OVER && c->status_final)
 		why = c->text;
 	else

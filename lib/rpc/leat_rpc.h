@@ -135,8 +135,8 @@ struct leat_rpc_session_conf {
 	uint64_t timeout_us; /**< leat_rpc_connect(): as in struct leat_conn_params */
 	/** Datagram endpoints: congestion control; NULL: none. It must outlive the session. */
 	const struct leat_rpc_cc *cc;
-	const void *priv;  /**< sent to the other side, copied */
-	uint16_t priv_len; /**< at most LEAT_RPC_PRIV_MAX, and what the device can send */
+	const void *priv;  /**< private data sent to the other side; copied */
+	uint16_t priv_len; /**< bytes of priv; limits: LEAT_RPC_PRIV_MAX, and the device's own */
 	void *user;	   /**< given back in the events of this session */
 	/**
 	 * @name Connecting again

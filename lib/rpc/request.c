@@ -424,7 +424,7 @@ rpc_response_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const
 	if (unlikely(m->slot >= rpc_slots(s)))
 		return LEAT_RPC_BAD_SLOT;
 	ts = &s->tx[m->slot];
-	/* Pieces of a response that the other side gave up: its error status overtook them. */
+	/* Drop pieces of a response that the other side gave up: its error status overtook them. */
 	if (unlikely(s->dg != NULL && m->len != m->size &&
 		     ((int32_t)(m->num - ts->num) < 0 ||
 		      (m->num == ts->num && ts->state == RPC_TX_FREE))))
