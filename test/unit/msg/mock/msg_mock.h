@@ -82,7 +82,7 @@ extern const uint8_t mm_hello[MM_HELLO_LEN];
 extern uint8_t mm_in[128];
 
 /*
- * Write a head, and a message behind it, to mm_in.
+ * Write a head, and a message after it, to mm_in.
  * @return number of bytes
  */
 uint64_t mm_head(uint64_t len, uint32_t credit, uint32_t granted, const char *data);

@@ -2,7 +2,7 @@
 
 /*
  * Closing right after the first messages (leat mode): the other side may not know yet that the
- * connection is up, and is asked before it is disconnected.
+ * connection is up, so this side sends it a ping, and disconnects only after the answer.
  */
 
 #include <errno.h>
@@ -46,7 +46,7 @@ one_sent(struct mm *mm, struct leat_msg_req *req, uint32_t first_id)
 	return c;
 }
 
-/* Close, and let no answer come; the peer is still connected. */
+/* Close: a ping is sent, no answer comes, and the peer is still connected. */
 static void
 close_asks(struct mm *mm, struct leat_msg_conn *c, uint32_t first_id)
 {
@@ -97,7 +97,7 @@ test_answered(void **state)
 	}
 }
 
-/* No answer comes: the close waits its own time, and reports that. */
+/* No answer to the ping comes: the close waits for its time limit, and ends with -ETIMEDOUT. */
 static void
 test_silent(void **state)
 {
@@ -115,7 +115,7 @@ test_silent(void **state)
 	leat_clock_mock_set(NULL);
 }
 
-/* A peer from which a message has come is not asked, nor one to which nothing was sent. */
+/* No ping goes to a peer from which a message has come, nor to one to which nothing was sent. */
 static void
 test_not_asked(void **state)
 {

@@ -68,7 +68,7 @@ ended(struct mm *mm, int status)
 }
 
 /*
- * Requests that have not begun come back in order, and the next messages go to those behind them.
+ * Requests that have not begun come back in order; the next messages go to the requests after them.
  */
 static void
 test_waiting(void **state)
@@ -169,7 +169,7 @@ enum device { RECALLS, WAS_FASTER, CANNOT };
 static void
 test_announced(void **state)
 {
-	/* credit 4, granted 1, drop 0 since its time was up */
+	/* credit to id 4; granted to id 1; drop of message 0, since its time was up */
 	static const uint8_t drop[16] = { 4, 0, 0, 0, 1, 0, 0, 0, 1, 2 };
 	static const uint8_t grant[16] = { 4, 0, 0, 0, 1 };
 	struct leat_msg_req rx, next;
@@ -438,7 +438,7 @@ pass_ms(struct mm *mm, unsigned int n)
 	}
 }
 
-/* A peer that is silent for the idle time is asked; if it stays silent, the connection ends. */
+/* A peer that is silent for the idle time gets a ping; if it stays silent, the connection ends. */
 static void
 test_silent(void **state)
 {
@@ -459,7 +459,7 @@ test_silent(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* Any message of the peer is as good as an answer; a peer is asked once per silence. */
+/* Any message of the peer is as good as the answer to a ping; each silence causes one ping. */
 static void
 test_alive(void **state)
 {
@@ -514,7 +514,7 @@ test_own_sleep(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* This side answers the question of a peer that it does not watch. */
+/* This side answers the ping of a peer that it does not watch. */
 static void
 test_asked(void **state)
 {
@@ -552,13 +552,14 @@ teardown(void **state)
 }
 
 /*
- * A send behind a large one, which the device has, expires; then the other side says that it
- * dropped this message, since the sender asked for that.
+ * The device has a large send, and a send with LEAT_MSG_F_DELIVERED that was posted after it
+ * expires. Then the other side reports, late, that it dropped the expired message: the connection
+ * goes on, and the request keeps its -ETIMEDOUT.
  */
 static void
 test_delivered_dropped_late(void **state)
 {
-	/* credit to id 2; drop 1, too long */
+	/* credit to id 2; drop of message 1, since it was too long */
 	static const uint8_t drop[16] = { 2, [8] = 1, 1, [12] = 1 };
 	static char data[70];
 	struct leat_msg_req tx[2], *req = &tx[1];

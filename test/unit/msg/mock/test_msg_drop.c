@@ -95,13 +95,16 @@ test_small(void **state)
 }
 
 /*
- * A large message is dropped: the control message to its sender has these bytes, and messages
- * behind it don't wait for the answer.
+ * A large message is dropped: the control message to its sender has these bytes, and later messages
+ * don't wait for the answer.
  */
 static void
 test_large(void **state)
 {
-	/* credit to id 4; granted to 1, since the receive of nothing is posted; drop 0, too long */
+	/*
+	 * credit to id 4; granted to id 1, since a receive of 0 B is posted for the payload; drop
+	 * of message 0, since it was too long
+	 */
 	static const uint8_t drop[16] = { 4, 0, 0, 0, 1, 0, 0, 0, 1, 1 };
 	struct leat_msg_req rx[2];
 	struct leat_msg_conn *c;
@@ -306,7 +309,7 @@ test_no_buffer(void **state)
 }
 
 /*
- * A message is dropped, and the answer never comes: messages that arrived behind it can be received
+ * A message is dropped, and the answer never comes: messages that arrived after it can be received
  * after the end.
  */
 static void
@@ -345,7 +348,7 @@ test_ends_meanwhile(void **state)
 static void
 test_hostile(void **state)
 {
-	/* kind, reason, id; 0 is small and not yet done, 1 is large, 2 was not sent */
+	/* kind, reason, message: 0 is small and not yet done, 1 is large, 2 was not sent */
 	static const uint8_t wrong[][3] = {
 		{ 1, 1, 0 }, { 1, 1, 2 }, { 1, 0, 1 }, { 1, 3, 1 }, { 1, 1, 200 }, { 200, 0, 0 },
 	};
@@ -361,7 +364,7 @@ test_hostile(void **state)
 		c = mm_open_leat(&mm, 0);
 		mm_send(c, &tx[1], data, sizeof(data));
 		mm_send(c, &tx[0], "small", 5);
-		/* Ids 0 and 1 are large and small here. */
+		/* Here message 0 is the large one, and message 1 the small one. */
 		ctrl_arrives(&mm, mm_base(0), 0, 0, wrong[i][0], wrong[i][1],
 			     wrong[i][2] < 2 ? (uint8_t)(1 - wrong[i][2]) : wrong[i][2]);
 		mm_drive(&mm);

@@ -192,7 +192,10 @@ test_zero(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* Errors of the other side, whose payload comes before the length or after it. */
+/*
+ * The payload comes before its length, or after it, and the two do not match: the connection ends
+ * with this status, and so does the request.
+ */
 static void
 hostile(int status, uint64_t length, const void *data, uint64_t len)
 {

@@ -87,7 +87,7 @@ gives(const struct leat_msg_req *req)
 	assert_int_equal(req->status, 0);
 }
 
-/* A message of a word or two comes alone, and the application gets it. */
+/* A short message comes alone, and the application gets it. */
 static void
 comes(const char *text, uint32_t credit)
 {

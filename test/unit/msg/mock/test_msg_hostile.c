@@ -19,8 +19,8 @@ enum { NUMBERS, DROP, PING, PONG, MORE, ANSWERED, ENDS };
 struct step {
 	uint8_t kind;
 	uint32_t id;
-	uint64_t len;	  /* head: length, and flags */
-	const char *data; /* the bytes behind the head */
+	uint64_t len;	  /* head: length and flags */
+	const char *data; /* the bytes after the head */
 	uint8_t ctrl, reason;
 	uint32_t arg;
 };
@@ -86,8 +86,9 @@ has_ended(struct mm *mm, const struct leat_msg_conn *c)
 }
 
 /*
- * The last of the steps is impossible. Receives are long enough, or the message is dropped as it
- * comes. All steps are processed together, or one by one: then no step before the last ends the
+ * The last of the steps is impossible, and must end the connection. This is tried with a first
+ * receive that is long enough and with one that is too short, so that its message is dropped; and
+ * with all steps processed together or one by one. Processed one by one, no earlier step ends the
  * connection.
  */
 static void
@@ -139,16 +140,18 @@ static void
 test_fragments(void **state)
 {
 	(void)state;
-	/* more bytes than are left: in one fragment, and after some */
+	/* a fragment with more bytes than are left: the first, or a later one */
 	BROKEN(HEAD(0, FRAGMENT | 2, "abc"));
 	BROKEN(HEAD(0, FRAGMENT | 5, "abc"), HEAD(1, FRAGMENT | 2, "def"));
-	/* a wrong number of bytes left: more, less, the same as before */
+	/*
+	 * a wrong number of bytes left in the second fragment: more, less, the same as in the first
+	 */
 	BROKEN(HEAD(0, FRAGMENT | 5, "abc"), HEAD(1, FRAGMENT | 3, "de"));
 	BROKEN(HEAD(0, FRAGMENT | 5, "abc"), HEAD(1, FRAGMENT | 1, "d"));
 	BROKEN(HEAD(0, FRAGMENT | 5, "abc"), HEAD(1, FRAGMENT | 5, "abc"));
 	/*
-	 * an empty fragment of a message that has begun; given up, with another number left, and
-	 * twice
+	 * an empty fragment, which gives a message up: as the first one; with another number of
+	 * bytes left than expected; twice
 	 */
 	BROKEN(HEAD(0, FRAGMENT | 5, ""));
 	BROKEN(HEAD(0, FRAGMENT, ""));
@@ -158,7 +161,10 @@ test_fragments(void **state)
 	/* a complete message, and one more fragment */
 	BROKEN(HEAD(0, FRAGMENT | 5, "abc"), HEAD(1, FRAGMENT | 2, "de"),
 	       HEAD(2, FRAGMENT | 2, ""));
-	/* other messages between fragments: small, empty, with an answer, several, large */
+	/*
+	 * another message between the fragments of one: small, empty, asking for an answer, several
+	 * in one send, large
+	 */
 	BROKEN(HEAD(0, FRAGMENT | 5, "abc"), HEAD(1, 2, "de"));
 	BROKEN(HEAD(0, FRAGMENT | 5, "abc"), HEAD(1, 0, ""));
 	BROKEN(HEAD(0, FRAGMENT | 5, "abc"), HEAD(1, ANSWER | 2, "de"));
@@ -170,14 +176,17 @@ static void
 test_ends(void **state)
 {
 	(void)state;
-	/* an end twice; without credit; with an id before messages that have arrived */
+	/*
+	 * an end of sending: sent twice; at an id beyond the credit; at an id before messages that
+	 * have arrived
+	 */
 	BROKEN(TELL(0, ENDS, 0, 0), TELL(1, ENDS, 0, 0));
 	BROKEN(TELL(0, ENDS, 0, 2), TELL(1, ENDS, 0, 3));
 	BROKEN(TELL(0, ENDS, 0, CREDITS + 1));
 	BROKEN(TELL(0, ENDS, 0, UINT32_MAX));
 	BROKEN(HEAD(0, 1, "a"), TELL(0, ENDS, 0, 0));
 	BROKEN(HEAD(1, 1, "b"), TELL(0, ENDS, 0, 1));
-	/* messages behind the end, whatever came before them */
+	/* messages after the end, whatever came before them */
 	BROKEN(TELL(0, ENDS, 0, 0), HEAD(0, 1, "a"));
 	BROKEN(TELL(0, ENDS, 0, 0), HEAD(1, 1, "b"));
 	BROKEN(TELL(0, ENDS, 0, 1), HEAD(1, 1, "b"));
@@ -207,7 +216,8 @@ test_controls(void **state)
 }
 
 /*
- * Two heads arrive, then the end of the peer, then receives of that size are posted: how they end.
+ * Two heads arrive, then the peer ends, then two receives of that size are posted. Check the
+ * statuses with which they come back.
  */
 static void
 over(const struct step steps[2], uint64_t size, int first, int second)
@@ -249,8 +259,8 @@ test_over(void **state)
 }
 
 /*
- * A message is dropped when its sender can't be told any more: messages behind it are received
- * after the end.
+ * A message is dropped when its sender can't be told any more: later messages are received after
+ * the end.
  */
 static void
 test_over_behind_dropped(void **state)
@@ -278,7 +288,8 @@ static void
 test_answers(void **state)
 {
 	/*
-	 * argument of the last answer: beyond the messages sent, or before those already answered
+	 * argument of the last answer: beyond the messages sent, or before the messages answered
+	 * already
 	 */
 	static const uint32_t wrong[] = { 3, 1, 0, UINT32_MAX, UINT32_C(1) << 31 };
 	unsigned int i, k;

@@ -185,7 +185,7 @@ test_recv_together(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* A message that fits into one send, but is longer than the receiver's max_size. */
+/* A message fits into one send, but is longer than the receiver's max_size: its connection ends. */
 static void
 test_small_limit(void **state)
 {
@@ -266,7 +266,7 @@ test_recv_bytes(void **state)
 	mm_open(&mm);
 	c = mm_open_leat(&mm, 0);
 	base = mm_base(0);
-	/* Out of order, before a request is posted, and without the payload of the large one. */
+	/* The heads arrive out of order, before a request is posted; no payload arrives. */
 	n = mm_head(3, 2, 0, "two");
 	mm_arrive(&mm, 0, MM_TAG(1, base, 1), mm_in, n);
 	n = mm_head(99, 2, 0, "");
@@ -291,7 +291,7 @@ test_recv_bytes(void **state)
 	mm_drive(&mm);
 	assert_int_equal(mm.nb_back, 3);
 	assert_memory_equal(big, mm_in, 99);
-	/* One more slot is free: not worth a control message of its own. */
+	/* One free slot is not worth a control message. */
 	assert_int_equal(mm_count(LEAT_OP_TSEND), 0);
 	mm_close(&mm, &c, 1);
 }
@@ -313,7 +313,7 @@ controls(struct mm *mm, uint32_t *next, uint32_t told)
 	return told;
 }
 
-/* Few receives are posted after long messages, but credit never ends; all after a small one. */
+/* After long messages few receives are posted, yet credit goes on; after a small one all are. */
 static void
 test_window_of_long_ones(void **state)
 {
@@ -356,8 +356,8 @@ test_window_of_long_ones(void **state)
 
 /*
  * Three messages arrive in reverse order, and no other message comes. The first message goes
- * straight to its request. The sender has so much credit that no receive needs to be posted then:
- * the two other messages must not wait until one is posted.
+ * straight to its request. The sender has so much credit that no receive needs to be posted: the
+ * two other messages must not wait until one is posted.
  */
 static void
 test_front_arrives_last(void **state)
@@ -590,8 +590,8 @@ test_hostile(void **state)
 	memset(mm_in + n, 'x', 112 - n);
 	broken(mm_in, 112, 1, -EPROTO);
 	/*
-	 * Behind a valid message come, in turn: too few bytes for a length; a length close to 2^64;
-	 * and, behind a second message, a length of 2^63.
+	 * After a valid message come, in turn: too few bytes for a length; a length close to 2^64;
+	 * and, after a second message, a length of 2^63.
 	 */
 	n = mm_head(1, 2, 0, "x and so");
 	broken(mm_in, n, 1, -EPROTO);

@@ -70,7 +70,7 @@ setup(void **state)
 	n = mm_head(3, 2, 0, "two");
 	mm_arrive(&mm, 0, MM_TAG(1, base, 1), mm_in, n);
 	/*
-	 * One send waits for its grant, one that was copied waits behind it, and one waits for
+	 * One send waits for its grant, one that was copied waits after it, and one waits for
 	 * credit.
 	 */
 	mm_send(c, &tx[0], big, sizeof(big));
@@ -97,7 +97,7 @@ teardown(void **state)
 	return 0;
 }
 
-/* Check that those three sends came back, in order, from mm.back[from] on. */
+/* Check that the three sends of setup() came back, in order, from mm.back[from] on. */
 static void
 sends_back(unsigned int from, int status)
 {
@@ -189,7 +189,10 @@ test_in_time(void **state)
 	assert_int_equal(rx[2].status, -ECONNRESET);
 }
 
-/* The loop stood still for long, and a buffer is free when it goes on: the message is delivered. */
+/*
+ * The loop stood still for a long time, and a buffer is free when it goes on: the message is
+ * delivered.
+ */
 static void
 test_late_but_there(void **state)
 {
@@ -207,7 +210,7 @@ test_late_but_there(void **state)
 	rte_mempool_put(pool, rx[1].buf);
 }
 
-/* The time of a receive that is posted long after the end begins then. */
+/* A receive that is posted long after the end waits for its full time, from its posting on. */
 static void
 test_posted_later(void **state)
 {
@@ -236,8 +239,8 @@ test_posted_later(void **state)
 }
 
 /*
- * After this side closed the connection, all requests are back within these turns: nothing is
- * waited for.
+ * After this side closed the connection, all requests come back within these turns: none of them
+ * waits for a buffer.
  */
 static void
 closed(unsigned int turns)
@@ -368,7 +371,7 @@ test_send_after_end(void **state)
 	assert_int_equal(more.status, -ECONNRESET);
 }
 
-/* The event that all sends have come back waits until the application has taken them. */
+/* LEAT_MSG_ENDED is reported only after the application has taken all sends that came back. */
 static void
 test_event_after_sends(void **state)
 {

@@ -167,7 +167,7 @@ test_wrap(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* Errors of the other side: that connection ends, and the one beside it goes on. */
+/* Errors of the other side: its connection ends, and the other connection goes on. */
 static void
 hostile(int status, uint64_t length, const void *data, uint64_t len, bool posted)
 {
@@ -197,7 +197,7 @@ hostile(int status, uint64_t length, const void *data, uint64_t len, bool posted
 	assert_int_equal(mm.nb_back, posted ? 1 : 0);
 	if (posted)
 		assert_int_equal(req.status, status);
-	assert_int_equal(mock.nb_ops, CREDITS + 1); /* the other connection's, with a payload's */
+	assert_int_equal(mock.nb_ops, CREDITS + 1); /* only those of c[1] */
 	mm_arrive64(&mm, 1, LEN_TAG(0), 2);
 	mm_drive(&mm);
 	mm_arrive(&mm, 1, DATA_TAG(0), "ok", 2);
@@ -344,8 +344,8 @@ test_release(void **state)
 }
 
 /*
- * A connection ends with a message that no request received, and one of which only the length and
- * the payload have arrived.
+ * A connection ends with two messages that no request received: of one only the length has arrived,
+ * of the other one the payload, too. The next connection, in the same slot, gets neither.
  */
 static void
 test_place_is_used_again(void **state)
@@ -372,7 +372,7 @@ test_place_is_used_again(void **state)
 		mm_drive(&mm);
 	assert_int_equal(mm.nb_back, 2);
 
-	/* Nothing of these is in the next connection's messages. */
+	/* The next connection gets its own messages only. */
 	mm.nb_back = 0;
 	mm.nb_ev[LEAT_MSG_CLOSED] = 0;
 	next = mm_connect(&mm, &plain, NULL, 0);
@@ -395,7 +395,7 @@ test_place_is_used_again(void **state)
 	mm_close(&mm, &next, 1);
 }
 
-/* One op fails, the peer lives: a message is missing, so the connection ends. */
+/* One op fails while the peer lives. A message is missing then, so the connection ends. */
 static void
 test_op_error(void **state)
 {
@@ -444,7 +444,7 @@ test_cancel(void **state)
 	assert_int_equal(leat_msg_cancel(&rx[1]), 0);
 	assert_int_equal(leat_msg_cancel(&rx[1]), -ENOENT);
 	mm_drive(&mm);
-	assert_int_equal(mm.nb_back, 0); /* it waits for its turn */
+	assert_int_equal(mm.nb_back, 0); /* the cancelled one waits for its turn */
 	mm_arrive(&mm, 0, DATA_TAG(0), "0000", 4);
 	mm_arrive64(&mm, 0, LEN_TAG(1), 4);
 	mm_drive(&mm);

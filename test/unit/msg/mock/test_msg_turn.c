@@ -162,7 +162,7 @@ test_answers(void **state)
 	together(1, 0);
 	sends(3, 1);
 	together(1, 3);
-	/* Messages behind them wait for the end of the turn. */
+	/* Messages after the answers wait for the end of the turn. */
 	sends(4, 1);
 	together(2, 0);
 	assert_int_equal(polls(8), 3);
@@ -403,7 +403,7 @@ test_more_receives(void **state)
 		control(i, 4);
 		assert_int_equal(heads(), i == 0 ? 128 : 256);
 	}
-	control(4, 200); /* there is no such kind */
+	control(4, 200); /* no such kind exists */
 	for (i = 0; i < 8; i++)
 		mm_drive(&mm); /* 64 ops at a time come back */
 	assert_int_equal(mm.nb_ev[LEAT_MSG_ENDED], 1);
@@ -412,8 +412,8 @@ test_more_receives(void **state)
 }
 
 /*
- * The other side has 64 receives: this side asks for more when they are used up, and again when
- * twice as many are.
+ * The other side has 64 receives posted: this side asks for more when its messages have used them
+ * up, and again when they have used up twice as many.
  */
 static void
 test_asks_for_more(void **state)

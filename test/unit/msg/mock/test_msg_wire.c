@@ -14,12 +14,12 @@
 static void
 test_sent(void **state)
 {
-	/* 65 left, fragment; 1 left, fragment, asks for an answer */
+	/* first: 65 B left, fragment; last: 1 B left, fragment, asks for an answer */
 	static const uint8_t first[80] = { 65, [7] = 2, [8] = 4, [16 ... 79] = 'x' };
 	static const uint8_t last[17] = { 1, [7] = 3, [8] = 4, [16] = 'y' };
-	/* end, at id 2 */
+	/* the end of sending, at id 2 */
 	static const uint8_t end[16] = { 4, [8] = 6, [12] = 2 };
-	/* all messages before id 1 were delivered; all before id 2 */
+	/* answers: all messages before id 1 were delivered; all before id 2 */
 	static const uint8_t answer[2][16] = { { 2, [8] = 5, [12] = 1 }, { 2, [8] = 5, [12] = 2 } };
 	static char x[64];
 	char y = 'y';
@@ -54,7 +54,7 @@ test_sent(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* The fragments arrive that test_sent() sends; the second message is given up. */
+/* The fragments of test_sent() arrive, then a second message that its sender gives up. */
 static void
 test_received(void **state)
 {

@@ -23,7 +23,7 @@ struct end {
 	struct leat_ep *ep;
 	struct leat_msg *m;
 	struct leat_msg_conn *accepted; /* the connection accepted last */
-	struct leat_msg_conn_conf conf; /* with which connections are accepted */
+	struct leat_msg_conn_conf conf; /* for connections that are accepted */
 	const char *reject;		/* not NULL: reject every request, with that reason */
 	struct leat_msg_req *back[256];
 	unsigned int nb_back, nb_ev[LEAT_MSG_CLOSED + 1];
@@ -33,7 +33,7 @@ struct end {
 extern struct end a, b;
 extern char addr[LEAT_ADDR_MAX];
 
-/* Start leat with the ring device; with both devices. */
+/* Start leat: with the ring device; with a fault device over it as well. */
 int pair_start(void **state);
 int pair_start_fault(void **state);
 int pair_stop(void **state);

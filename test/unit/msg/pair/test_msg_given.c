@@ -11,9 +11,9 @@
 
 static uint8_t bytes[BIG];
 static unsigned int nb_allocs;
-static void *last; /* the buffer that was given last */
+static void *last; /* the buffer that alloc() gave last */
 
-/* Allocate exactly as much as is asked for: a sanitizer sees each byte behind it. */
+/* Allocate exactly as much as is asked for: a sanitizer sees each byte after it. */
 static void *
 alloc(void *arg, uint64_t len, struct leat_mr **mr)
 {
@@ -81,7 +81,7 @@ test_again_plain(void **state)
 	again(LEAT_MSG_PLAIN);
 }
 
-/* An echo posts the request as a send in between, and the buffer is given back after it. */
+/* An echo posts the same request as a send in between; after it, the buffer is given back. */
 static void
 test_again_echo(void **state)
 {

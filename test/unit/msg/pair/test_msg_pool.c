@@ -16,22 +16,24 @@
 
 #define BUFS 16
 #define BUF_LEN 8192
-#define LARGE 5000 /* waits for the other side's receive in both modes */
+#define LARGE 5000 /* needs a receive of the other side, in both modes */
 #define RECVS 32   /* posted on each connection of the server */
 #define CLIENTS 3  /* honest clients */
 #define ROUNDS 50
 
 enum how {
-	HOW_DIES,    /* its endpoint is aborted */
-	HOW_LEAVES,  /* it disconnects in order */
-	HOW_CLOSED,  /* the server closes it at once */
-	HOW_DRAINED, /* ... and gives it time, which passes */
-	HOW_CANCEL,  /* it dies; the server's receives were cancelled before */
-	HOW_TWICE,   /* it dies, and the server closes the connection meanwhile */
+	HOW_DIES,    /* the client's endpoint is aborted */
+	HOW_LEAVES,  /* the client disconnects in order */
+	HOW_CLOSED,  /* the server closes the connection at once */
+	HOW_DRAINED, /* the server closes it with time to drain, which passes */
+	HOW_CANCEL,  /* the server cancels its receives, then the client dies */
+	HOW_TWICE,   /* the client dies while the server closes the connection */
 	HOW_ALL,
 };
 
-/* One connection of the server. Requests are used in turn, and come back in turn. */
+/*
+ * One connection of the server. Its requests are used, and come back, in the order of the arrays.
+ */
 struct service {
 	struct leat_msg_conn *conn;
 	struct leat_msg_req rx[RECVS], tx[RECVS];

@@ -219,7 +219,10 @@ test_leat_listener(void **state)
 	drive_until(a.nb_ev[LEAT_MSG_CLOSED] == 1);
 }
 
-/* Sends that the listener posts between accepting and coming up, to a connector of each kind. */
+/*
+ * The listener posts sends between accepting and coming up: they arrive, whether the connector asks
+ * for LEAT_MSG_AUTO or LEAT_MSG_LEAT.
+ */
 static void
 test_acceptor_sends(void **state)
 {

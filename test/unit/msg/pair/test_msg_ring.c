@@ -273,7 +273,8 @@ test_open(void **state)
 }
 
 /*
- * Receives behind the oldest one are cancelled: they get no message, and come back in their turn.
+ * Receives that were posted after the oldest one are cancelled: they get no message, and come back
+ * in their turn.
  */
 static void
 cancel_behind(enum leat_msg_mode mode)
@@ -402,7 +403,7 @@ test_cancel_random_plain(void **state)
 	cancel_random(LEAT_MSG_PLAIN);
 }
 
-/* Slots are used again and again, beside a connection that stays. */
+/* Connections use the same slots again and again, while one connection stays up. */
 static void
 test_many(void **state)
 {
@@ -432,7 +433,7 @@ test_many(void **state)
 	close_both(keep);
 }
 
-/* The endpoint is shut down below the connections. */
+/* The endpoint is shut down while connections use it: they end, and their requests come back. */
 static void
 test_shutdown(void **state)
 {

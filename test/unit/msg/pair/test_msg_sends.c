@@ -58,7 +58,7 @@ gathered(const struct leat_msg_conn_conf *conf, uint64_t size, int status)
 	memset(in, 0, BIG);
 	tx.iov = iov;
 	tx.nb_iov = cut(iov, size);
-	/* Other messages are sent before and after it. */
+	/* Other messages are sent before and after this one. */
 	send1(c, &before, "before", 6);
 	assert_int_equal(leat_msg_send(c, &req, 1), 1);
 	send1(c, &after, "after", 5);
@@ -166,7 +166,10 @@ test_fragments_given_up(void **state)
 	for (i = 2; i < sent; i++)
 		recv1(b.accepted, &rx[i], in, BIG);
 	drive_until(a.nb_back == sent + 1);
-	/* The message was faster, or was given up; the rest then comes as an empty message. */
+	/*
+	 * The message arrived in time, or was given up: before its first fragment, or after it; in
+	 * the latter case its receive has -ETIMEDOUT.
+	 */
 	assert_true(tx.status == 0 || tx.status == -ETIMEDOUT);
 	send1(c, &many[299], "behind", 6);
 	recv1(b.accepted, &rx[sent], in, BIG);
@@ -403,7 +406,10 @@ test_shutdown(void **state)
 	close_both(c);
 }
 
-/* A shutdown right after a small message on the fast path: the message arrives before the end. */
+/*
+ * A shutdown right after a small message on the fast path: the message arrives before
+ * LEAT_MSG_SHUTDOWN.
+ */
 static void
 test_shutdown_small(void **state)
 {

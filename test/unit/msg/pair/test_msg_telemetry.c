@@ -109,7 +109,7 @@ test_counters(void **state)
 	answer = ask(cmd);
 	expect(strstr(answer, "\"peer\""), "recv_bytes", "4");
 	assert_null(telemetry_find(answer, "held", "0"));
-	/* Slots from 1 on: there is none. */
+	/* No connection is in the slots from 1 on. */
 	snprintf(cmd, sizeof(cmd), "/leat/msg,%u,1", id_of(&a));
 	assert_null(strstr(ask(cmd), "\"peer\""));
 	assert_int_equal(leat_msg_cancel(&rx[1]), 0);
@@ -167,7 +167,7 @@ ask_on(void *arg)
 	return NULL;
 }
 
-/* Contexts come and go, and are also destroyed with a question open. */
+/* Contexts come and go, some while a request about them waits for its answer. */
 static void
 test_while_changing(void **state)
 {

@@ -88,7 +88,7 @@ test_disconnected(void **state)
 	close_end(b.accepted, &b);
 }
 
-/* One side asked for leat mode, the other side has plain mode: not one byte is sent. */
+/* One side asks for leat mode, the other side has plain mode only: not one byte is sent. */
 static void
 test_leat_or_nothing(void **state)
 {
@@ -165,7 +165,7 @@ test_auto(void **state)
 static void
 test_request_says_rejected(void **state)
 {
-	/* 2 credits, messages of 256 B, 1 B of them with their head */
+	/* 2 credits; messages of at most 256 B, eager ones of at most 1 B */
 	static const uint8_t hello[LEAT_MSG_HELLO_LEN] = {
 		'L', 'M', 'S', 'G', 4, 1, 2, [17] = 1, [24] = 1,
 	};

@@ -13,7 +13,7 @@
 #include "msg_pair.h"
 #include "msg_pvt.h"
 
-#define LARGE 5000 /* in leat mode with a grant */
+#define LARGE 5000 /* too large for an eager send: in leat mode it needs a grant */
 #define HALF (UINT32_C(1) << 31)
 
 static uint8_t out[LARGE], in[LARGE];
@@ -29,7 +29,7 @@ pass(struct leat_msg_conn *from, struct leat_msg_conn *to, uint32_t n)
 	const uint64_t ids = to->mode == LEAT_MSG_LEAT ? 0xffff : 0xffffffff; /* in tags */
 	uint32_t i;
 
-	/* Whole laps of the slots: posted receives stay in their slots. */
+	/* n is a multiple of the slots: posted receives stay in their slots. */
 	assert_int_equal(n & to->mask, 0);
 	assert_int_equal(from->tx_done, from->tx_next);
 	assert_int_equal(to->rx_done, to->rx_bind);
@@ -89,8 +89,8 @@ drive_controls(struct leat_msg_conn *ca, struct leat_msg_conn *cb)
 }
 
 /*
- * Exchange a large message; n small ones in each direction, of which whole laps are skipped; k more
- * that are sent; and large ones again, in both directions.
+ * Exchange a large message in each direction, skip `laps` small messages in each direction,
+ * exchange k small messages, and then large ones again.
  */
 static void
 far_apart(enum leat_msg_mode mode, uint32_t first_id, uint32_t laps, unsigned int k)
@@ -117,7 +117,9 @@ far_apart(enum leat_msg_mode mode, uint32_t first_id, uint32_t laps, unsigned in
 	close_both(c);
 }
 
-/* Distances at, before and behind 2^31 and 2^32; with 64 slots a lap is 64 ids. */
+/*
+ * Numbers of skipped messages around 2^31 and 2^32. With 64 slots, each must be a multiple of 64.
+ */
 static const uint32_t laps[] = { 0, HALF - 64, HALF, HALF + 64, HALF + (1u << 20), (uint32_t)-64 };
 static const unsigned int more[] = { 0, 1, 62, 63, 64, 65 };
 
@@ -192,7 +194,10 @@ delivered(struct leat_msg_conn *c)
 	drive_controls(c, b.accepted);
 }
 
-/* Many messages that ask for no answer, before the first one that does, and between two such. */
+/*
+ * Many messages that ask for no answer, before the first one that does, and many between two that
+ * do.
+ */
 static void
 test_answer_is_late(void **state)
 {
@@ -216,7 +221,7 @@ test_answer_is_late(void **state)
 	}
 }
 
-/* Large messages wait for their grant while small ones behind them complete, across each wrap. */
+/* Large messages wait for their grant while small ones after them complete, across each wrap. */
 static void
 mixed(enum leat_msg_mode mode, uint32_t first_id)
 {
@@ -309,8 +314,8 @@ test_all_are_sent(void **state)
 }
 
 /*
- * Tests that skip laps change ops that the device has: ring keeps the ops themselves, fault makes
- * its own of them.
+ * Tests that skip messages change ops that the device has, so they run on the ring device only: it
+ * keeps the ops themselves, while the fault device makes its own of them.
  */
 #define RING(f) cmocka_unit_test_setup_teardown(f, pair_setup, pair_teardown)
 #define BOTH(f)                                                                                    \

@@ -503,8 +503,8 @@ other_side_closes(void *arg)
 	assert_int_equal(leat_msg_task_close(p.c, TIMEOUT_US), 0);
 	p.c = NULL;
 	/*
-	 * The connection is closed before it was accepted, behind a message that has arrived: both
-	 * can still be taken.
+	 * The connection is closed before it was accepted, after a message has arrived: both can
+	 * still be taken.
 	 */
 	assert_int_equal(leat_msg_task_dial(p.client, p.addr, TIMEOUT_US, &p.c), 0);
 	assert_int_equal(leat_msg_task_send(p.c, "333", 3), 0);

@@ -93,7 +93,7 @@ works(struct msg_task_pair *p)
 	assert_int_equal(leat_msg_task_recv(p->s, in, 8), 6);
 }
 
-/* A receive of which the head has arrived, and the payload does not come, ends at its limit. */
+/* A receive whose head has arrived, but whose payload does not come, ends at its limit. */
 static int
 recv_begun(void *arg)
 {
@@ -149,7 +149,9 @@ test_recv(void **state)
 	msg_task_run(recv_begun, NULL);
 }
 
-/* A large send without a receive at the other side, and a small send behind it. */
+/*
+ * A large send meets no receive: it ends at its limit, and a small send posted after it completes.
+ */
 static int
 send_begun(void *arg)
 {
@@ -215,7 +217,8 @@ any_moment(void *arg)
 			assert_int_equal(ret, -ETIMEDOUT);
 			cut++;
 			/*
-			 * The message had not begun, and is for the next receive; or it is dropped.
+			 * If the message had not begun, the next receive gets it; else it is
+			 * dropped.
 			 */
 			ret = leat_task_cancel(task);
 			assert_true(ret == 0 || ret == -ESRCH);

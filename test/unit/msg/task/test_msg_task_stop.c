@@ -260,7 +260,10 @@ receive(void *arg)
 	return 0;
 }
 
-/* The other side's endpoint is aborted without its context. */
+/*
+ * The other side's endpoint disconnects without a close by its context: what was sent is received,
+ * then each call fails.
+ */
 static int
 dies(void *arg)
 {
