@@ -35,7 +35,7 @@ mock_probe(struct leat_dev *dev, const struct rte_kvargs *kv)
 		return -EINVAL;
 	if (fail == 1)
 		return leat_err(ENODEV, "asked to fail");
-	/* Libraries below real drivers change handlers of signals, too. */
+	/* Change the handler of a signal, as libraries below real drivers do. */
 	if (signal(SIGTERM, SIG_IGN) == SIG_ERR)
 		return leat_err(errno, "signal");
 	if (mock_probing != NULL)

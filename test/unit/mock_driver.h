@@ -16,9 +16,9 @@
 /* The places of the driver at which it calls mock.step. */
 enum mock_point {
 	MOCK_POLLED,	/* at the end of a poll */
-	MOCK_ARM,	/* in arm, before the announcement */
-	MOCK_ANNOUNCED, /* in arm, announced, before the check for completions */
-	MOCK_LOOKED,	/* in arm, after the check */
+	MOCK_ARM,	/* in arm, before it sets armed */
+	MOCK_ANNOUNCED, /* in arm, after it set armed, before it looks for completions */
+	MOCK_LOOKED,	/* in arm, after it looked for completions */
 	MOCK_DISARMED,
 };
 
@@ -35,7 +35,7 @@ struct mock {
 	int listen_ret, connect_ret, accept_ret;
 	uint8_t priv[LEAT_EP_PRIV_MAX]; /* private data of the last connect or accept */
 	uint16_t priv_len;
-	uint32_t inline_max; /* options; signal_interval is refused unless mock_signal */
+	uint32_t inline_max; /* set by endpoint options; signal_interval needs mock_signal */
 	uint32_t signal_interval;
 	/* limit of sends in flight, beyond which post takes no more; 0: no limit */
 	uint32_t tx_max;

@@ -31,7 +31,10 @@
 /* The signal of stepper_here(). The parent sees it; the child never gets it. */
 #define STEPPER_MARK SIGUSR2
 
-/* Child: ask to be traced. @return false: this process may not be traced */
+/*
+ * Child: with first set, ask to be traced; then stop for the parent.
+ * @return false: this process may not be traced
+ */
 static inline bool
 stepper_here(bool first)
 {
@@ -40,7 +43,7 @@ stepper_here(bool first)
 	return raise(STEPPER_MARK) == 0;
 }
 
-/* Parent, with the child stopped: the signal that stopped the child. */
+/* Parent. @return the signal that stopped the child, whose wait status is st */
 static inline int
 stepper_why(int st)
 {

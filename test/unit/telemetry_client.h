@@ -21,7 +21,7 @@
 #define TELEMETRY_ANSWER_MAX 16384
 
 /*
- * @return the value of "key" behind `at`, with or without the blank after the colon, which newer
+ * @return the value of "key" after `at`, with or without the blank after the colon, which newer
  * versions of DPDK leave out; or NULL
  */
 static inline const char *
@@ -56,8 +56,8 @@ telemetry_recv(int fd, char *buf, size_t len)
 
 /*
  * Programs that run at the same time have a socket each: dpdk_telemetry.v2, then :1, :2 ... The
- * greeting of this process's socket holds its pid. @return the connection to number n, or -1 if it
- * belongs to another process
+ * greeting of this process's socket holds its pid. @return the connection to socket number n, or -1
+ * if that is another process's
  */
 static inline int
 telemetry_dial_nth(unsigned int n)

@@ -109,7 +109,10 @@ tune_report(struct leat_tune_object *object, void *report)
 	o->conf.report(o->conf.arg, report);
 }
 
-/* Read row i, as for an agent. @return what leat_tune_conf.row returns; if not 1, *name is "" */
+/*
+ * Read row i of the object's rows, as for an agent.
+ * @return what leat_tune_conf.row returns; if not 1, *name is ""
+ */
 static inline int
 tune_row(struct leat_tune_object *object, uint32_t i, char *name, void *report)
 {
