@@ -37,7 +37,7 @@ hand_cancel(struct leat_resource_op *op)
 
 static const struct leat_resource hand = { .name = "hand", hand_post, hand_cancel, NULL };
 
-/* A branch that waits in one operation after the other until it is cancelled. */
+/* A branch that waits for one operation after the other until it is cancelled. */
 struct worker {
 	struct hand h;
 	const struct leat_resource *res;

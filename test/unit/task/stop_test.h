@@ -54,7 +54,10 @@ stop_quietly(struct task_test *t)
 	return turns;
 }
 
-/* Stop the reactor, which does not come to rest. */
+/*
+ * Stop the reactor while tasks do not end: the stop times out at its deadline, with `why` in its
+ * text.
+ */
 static inline void
 stop_at_deadline(struct task_test *t, uint64_t deadline_us, const char *why)
 {

@@ -98,7 +98,7 @@ rounding(void *arg)
 	CHECK(fegetround() == c->mode);
 	CHECK((one / three < -(minus / three)) == (c->mode == FE_DOWNWARD));
 	suspend(c);
-	/* This context ends in its own rounding mode; its successor resumes in that one's own. */
+	/* This context ends in its own rounding mode; the next one resumes in its own mode. */
 	return c->here;
 }
 

@@ -47,7 +47,7 @@ task_test_spawn(struct task_test *t, const char *name, leat_task_fn fn, void *ar
 }
 
 /*
- * Turn until the task has ended, 1 us each.
+ * Turn until the task has ended; each turn takes 1 us.
  * @return the task's result
  */
 static inline int
@@ -64,7 +64,7 @@ task_test_join(struct task_test *t, struct leat_task *task)
 	return ret;
 }
 
-/* Yield. The result says whether the task is cancelled, also if the cancel came meanwhile. */
+/* Yield, and check the result: -ECANCELED if the task is cancelled, also by a cancel meanwhile. */
 static inline void
 task_test_yield(void)
 {

@@ -15,7 +15,7 @@ SKIPPED = 77
 
 
 def without_debug_information(gdb, script, program):
-    """The library is stripped, the program is not; then without the library."""
+    """Check the script's errors: the library is stripped; the library is not loaded."""
     with tempfile.TemporaryDirectory() as scratch:
         library = re.search(r"libleat\.so\S* => (\S+)", subprocess.run(
             ["ldd", program], stdout=subprocess.PIPE, text=True, check=True).stdout).group(1)

@@ -348,7 +348,10 @@ only_the_parent_waits(void *arg)
 	return leat_scope_wait(&s);
 }
 
-/* The parent is awake, but has not run yet: it would not wait for a further branch. */
+/*
+ * The parent is awake, but has not run yet. It would not wait for a further branch, so that is
+ * refused.
+ */
 static int
 branch_after_the_end(void *arg)
 {

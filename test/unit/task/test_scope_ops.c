@@ -42,7 +42,7 @@ rule_7(void *arg)
 	return 0;
 }
 
-/* ---- rule 8: what a cancel function returns holds; see test_resource.c, too ---- */
+/* ---- rule 8: an operation ends as its cancel function said; see test_resource.c, too ---- */
 
 static int
 rule_8_cancel(void *arg)
@@ -51,7 +51,7 @@ rule_8_cancel(void *arg)
 	unsigned int i;
 
 	task_test_yield();
-	/* The result that its cancel promised comes, whatever the completion brings. */
+	/* The result comes that the cancel function promised, whatever the completion brings. */
 	assert_int_equal(leat_scope_cancel_siblings(), 0);
 	for (i = 0; i < 4; i++) {
 		bool freed = w[i].h.answer == LEAT_CANCEL_FREED;

@@ -32,7 +32,7 @@ act(void *arg)
 static int
 act_in_task(void *arg)
 {
-	/* The others begin to wait. */
+	/* Let the others begin to wait. */
 	assert_int_equal(leat_task_yield(), 0);
 	assert_int_equal(leat_task_yield(), 0);
 	act(arg);
@@ -348,7 +348,10 @@ task_from_anywhere(void *arg)
 
 RULE(test_task_from_anywhere, task_from_anywhere)
 
-/* The calling task, a task that has not begun, one that has ended, and NULL. */
+/*
+ * leat_task_cancel() of the calling task, of a task that has not begun, one that has ended, and
+ * NULL.
+ */
 static int
 cancels_itself(void *arg)
 {
@@ -457,7 +460,7 @@ references(void *arg)
 	assert_int_equal(leat_task_join(t, NULL), 0);
 	assert_null(leat_task_ref_get(&ref));
 	assert_int_equal(leat_task_cancel(leat_task_ref_get(&ref)), -EINVAL);
-	/* The next task takes its block. */
+	/* The next task gets the block of the task that ended. */
 	assert_ptr_equal(leat_task_spawn(ts, "second", sleeps, (void *)10), t);
 	next = leat_task_ref_make(t);
 	assert_null(leat_task_ref_get(&ref));

@@ -24,7 +24,7 @@ sleeps_and_returns(void *arg)
 	return p->got < 0 ? p->got : p->ret;
 }
 
-/* Gets its result in spite of a cancel. */
+/* A branch that returns its result in spite of a cancel. */
 static int
 is_stubborn(void *arg)
 {
@@ -178,7 +178,7 @@ check_case(struct leat_scope *s, const struct policy_case *c)
 	assert_false(leat_task_cancelled());
 }
 
-/* Each case after each other one, in the same scope. */
+/* Run each case after each other case, in the same scope. */
 static int
 all_cases(void *arg)
 {
@@ -252,7 +252,7 @@ success_after_the_end(void *arg)
 
 RULE(test_success_after_the_end, success_after_the_end)
 
-/* A branch may cancel its siblings under each policy; where branches decide, that makes it win. */
+/* A branch may cancel its siblings under each policy; under LEAT_SCOPE_BRANCHES it wins by that. */
 static int
 breaks(void *arg)
 {
@@ -296,7 +296,9 @@ break_under_policy(void *arg)
 
 RULE(test_break_under_policy, break_under_policy)
 
-/* A branch that is cancelled on its own counts as failed, where failures decide. */
+/*
+ * A branch that is cancelled on its own counts as failed, under each policy that looks at failures.
+ */
 static int
 one_is_singled_out(void *arg)
 {
@@ -355,7 +357,7 @@ policy_descends(void *arg)
 
 RULE(test_policy_descends, policy_descends)
 
-/* No room for a branch: an earlier result takes precedence, else that reason is the result. */
+/* There is no room for a branch, and no result came before: the wait returns -ENOMEM. */
 static int
 no_room(void *arg)
 {

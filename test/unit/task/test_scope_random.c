@@ -58,7 +58,7 @@ race_cancel(struct leat_resource_op *op)
 	/* An operation that has ended is never cancelled. */
 	assert_int_equal(r->ends, 0);
 	r->cancels++;
-	/* The device decides. */
+	/* Play the device, which decides whether the cancel was in time. */
 	if (r->answer == LEAT_CANCEL_ASKED && (test_random(&seed) & 1))
 		r->result = -ECANCELED;
 	return r->answer;

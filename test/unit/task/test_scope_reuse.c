@@ -9,13 +9,13 @@
 
 #define ROUNDS 5
 
-/* How the round ends before the one that must be clean. */
+/* How a round ends, after which the next one must be clean. */
 enum ending {
 	BY_ITSELF,
-	BY_CANCEL,     /* a branch cancelled */
+	BY_CANCEL,     /* a branch cancelled its siblings */
 	BY_DEADLINE,   /* the deadline of the waiting task passed */
 	BY_FAILURE,    /* a branch returned an error */
-	BY_NO_ROOM,    /* a branch could not be started */
+	BY_NO_ROOM,    /* a branch was added without a function */
 	BY_MISUSE,     /* the same: no function */
 	BY_ROUND_LATE, /* no branch could be started: the deadline had passed */
 	ENDINGS,
@@ -92,8 +92,8 @@ end_round(struct leat_scope *s, enum ending how)
 }
 
 /*
- * Run rounds that must be clean: their branches are not born cancelled, and a cancel counts as the
- * first.
+ * Run rounds that must be clean: their branches are not born cancelled, and a cancel in them is
+ * delivered, as the first one of a scope is.
  */
 static void
 clean_round(struct leat_scope *s)
@@ -153,7 +153,9 @@ test_reuse(void **state)
 	task_test_end(&t);
 }
 
-/* A round that is cancelled from outside: then the task's own flag counts, unless it is masked. */
+/*
+ * The task is cancelled from outside: the signal holds for later rounds, too, unless it is masked.
+ */
 static int
 reuse_when_cancelled(void *arg)
 {

@@ -59,7 +59,9 @@ rule_2(void *arg)
 	return 0;
 }
 
-/* ---- rule 3: flag, operation's cancel, test, mask ---- */
+/*
+ * ---- rule 3: the signal sets a flag and cancels the operation; it can be tested and masked ----
+ */
 
 struct rule_3 {
 	struct leat_task_event go;
@@ -206,7 +208,7 @@ rule_5(void *arg)
 	return 0;
 }
 
-/* Cancels its own scope, then goes on in a wait. */
+/* A branch that cancels its siblings, then waits. */
 struct stayer {
 	struct leat_task_event cancelled_own;
 	struct hand h;
@@ -280,7 +282,7 @@ rule_5_child_skipped(void *arg)
 	return 0;
 }
 
-/* ---- rule 6: it descends; caller and parent are not cancelled; the next wait is clean ---- */
+/* ---- rule 6: the signal descends; it spares caller and parent; the next wait is clean ---- */
 
 #define DEPTH 200
 
@@ -306,7 +308,7 @@ deep_main(void *arg)
 	return d->results[level];
 }
 
-/* All others wait when it is the canceller's turn: it runs last. */
+/* Wait until all other tasks wait, then cancel them. */
 static int
 last_canceller(void *arg)
 {

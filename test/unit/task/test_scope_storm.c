@@ -421,7 +421,7 @@ struct sender {
 
 /*
  * A reference to a task that goes to the other thread, and comes back as a message that cancels the
- * task. By then its block may belong to another task.
+ * task. By then the task's block may belong to another task.
  */
 struct letter {
 	struct leat_task_ref ref;
@@ -430,15 +430,15 @@ struct letter {
 };
 
 static struct letter letters[LETTERS];
-static unsigned int written;	/* written by the reactor's thread */
-static unsigned int read_up_to; /* written by the other thread */
+static unsigned int written;	/* letters sent, counted by the reactor's thread */
+static unsigned int read_up_to; /* letters read, counted by the other thread */
 static struct sender senders[SENDERS];
 static struct leat_reactor *reactor;
 static struct leat_ep *ep;
 static bool over;
 static bool letter_out;	  /* the other thread has a letter */
-static bool patient;	  /* this round waits for it */
-static bool event_raised; /* an event arrives after some turns; then another one may be raised */
+static bool patient;	  /* this round completes few operations while it has one */
+static bool event_raised; /* an event was raised, and has not arrived yet */
 
 static void
 on_letter(void *arg)

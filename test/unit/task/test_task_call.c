@@ -144,7 +144,7 @@ call_within(void *arg)
 	return ret;
 }
 
-/* A reactor that does not run, or hangs: the deadline counts. */
+/* A reactor that does not run the message, or hangs: the call ends at its deadline. */
 static void
 test_deadline(void **state)
 {
@@ -157,7 +157,10 @@ test_deadline(void **state)
 			 -ETIMEDOUT);
 	assert_int_equal(task_test_join(&t, task_test_spawn(&t, "call", call_within, &c)),
 			 -ETIMEDOUT);
-	/* The caller's tasks may be destroyed when the message is run. */
+	/*
+	 * The message is run after the caller's tasks were destroyed: it does not call the
+	 * function.
+	 */
 	task_test_end(&t);
 	test_turns(c.to, 1);
 	assert_int_equal(c.called, 0);
@@ -171,7 +174,10 @@ test_deadline(void **state)
 	assert_int_equal(c.called, 0);
 }
 
-/* A call to a reactor that has stopped, stops, or is destroyed. */
+/*
+ * A call to a reactor that has stopped, or is destroyed, is -ESHUTDOWN unless it was accepted
+ * before.
+ */
 static void
 test_stopped(void **state)
 {
@@ -204,8 +210,8 @@ test_stopped(void **state)
 }
 
 /*
- * A caller that reaches the deadline of its stop while the function runs ends when the function
- * has.
+ * The caller's stop reaches its deadline while the called function runs: the caller ends only after
+ * the function has returned.
  */
 static struct task_test slow_caller;
 
@@ -254,7 +260,7 @@ struct pair {
 struct pair_task {
 	struct pair *p;
 	unsigned int side;
-	bool masked; /* also calls after it was cancelled */
+	bool masked; /* calls also after it was cancelled */
 	bool rests;
 };
 
@@ -378,7 +384,10 @@ call_often(void *arg)
 	return 0;
 }
 
-/* The other thread reads plain memory that this one wrote; the sanitizer checks the edges. */
+/*
+ * The other thread reads plain memory that this one wrote: the thread sanitizer checks that this is
+ * no race.
+ */
 static void
 test_threads(void **state)
 {

@@ -13,7 +13,7 @@
 #include "../reactor/reactor_test.h"
 
 #define MESSAGES 2000
-#define WORDS 8192 /* larger than a message that a device copies when a send is posted */
+#define WORDS 8192 /* of 8 B: more than a device copies when a send is posted */
 #define LIMIT_US 20000
 #define LONG_US 60000000
 

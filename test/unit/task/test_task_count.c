@@ -29,10 +29,7 @@ many_begin(struct task_test *t, unsigned int n, leat_task_fn fn, void *arg)
 	test_turns(t->r, n / 256 + 2);
 }
 
-/*
- * A stop with n sessions takes turns in proportion to the tasks, as many as running each of them
- * takes.
- */
+/* A stop of n tasks takes no more turns than running each of them once does. */
 static void
 check_many(unsigned int n)
 {
@@ -41,7 +38,9 @@ check_many(unsigned int n)
 	int ret = 0;
 
 	many_begin(&t, n, sleep_forever, &ret);
-	/* Housekeeping comes every 20 us, so in every second turn, and signals 2048 tasks. */
+	/*
+	 * Housekeeping comes every 20 us, so in every second turn; each time it signals 2048 tasks.
+	 */
 	assert_in_range(stop_quietly(&t), 1, n / 256 + 100);
 	assert_int_equal(ret, -ECANCELED);
 	leat_tasks_stats_get(t.ts, &s);
@@ -140,7 +139,7 @@ test_refused_branches_look_at_no_other(void **state)
 
 struct counts {
 	struct leat_task_event go;
-	unsigned int ready; /* as the running task sees it */
+	unsigned int ready; /* the number that the next task must see */
 };
 
 static int
@@ -162,7 +161,10 @@ counting(void *arg)
 	return 0;
 }
 
-/* leat_tasks_stats.ready through spawn, wait, wake, yield and end; its counters wrap. */
+/*
+ * leat_tasks_stats.ready is right after spawn, wait, wake, yield and end, and when its counters
+ * wrap.
+ */
 static void
 test_ready_is_counted(void **state)
 {

@@ -265,7 +265,7 @@ test_joined_twice(void **state)
 	b = task_test_spawn(&t, "b", nothing, NULL);
 	assert_int_equal(task_test_join(&t, b), 3);
 	assert_int_equal(task_test_join(&t, a), 3);
-	/* The block of the task that ended last is not the next one's. */
+	/* The next task does not get the block of the task that ended last. */
 	b = task_test_spawn(&t, "b", nothing, NULL);
 	assert_ptr_not_equal(a, b);
 	log_begin();
@@ -286,7 +286,10 @@ test_joined_twice(void **state)
 	task_test_end(&t);
 }
 
-/* When all blocks are in use, resting ones are reused: the limit is unchanged. */
+/*
+ * Blocks of ended tasks rest for a while. If all others are in use they are reused at once: the
+ * limit of tasks is unchanged.
+ */
 static void
 test_rest(void **state)
 {
@@ -325,7 +328,7 @@ ends_with_mutex(void *arg)
 	return 0;
 }
 
-/* The other task's unlock passes it the mutex, with which it ends. */
+/* A task that gets the mutex by the other task's unlock, and ends without unlocking it. */
 static int
 ends_with_given(void *arg)
 {

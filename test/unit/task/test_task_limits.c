@@ -66,7 +66,9 @@ static int
 overflow_in_child(enum leat_task_guard guard, bool handler, char *text, size_t len)
 {
 	struct leat_tasks_conf conf = { .stack_size = 16384, .guard = guard };
-	/* With a canary it stops right behind the stack, before it reaches other memory. */
+	/*
+	 * With a canary the overflow ends just outside the stack, before it reaches other memory.
+	 */
 	size_t depth = guard == LEAT_TASK_GUARD_CANARY ? 20480 + 4096 : 1000000, ok = 0;
 	int status, fds[2];
 	size_t got = 0;
@@ -298,7 +300,7 @@ check_page(void *arg, const struct leat_task *task)
 	leat_task_info_get(task, &info);
 	assert_int_equal(info.state, LEAT_TASK_WAITING);
 	assert_in_range(info.stack_used, 64, 4096);
-	/* One page; a sanitizer's frames are larger. */
+	/* The peak is one page. (A sanitizer's frames are larger.) */
 	if (!SANITIZED)
 		assert_int_equal(info.stack_peak, sysconf(_SC_PAGESIZE));
 	++*(unsigned int *)arg;
@@ -335,7 +337,10 @@ test_many(void **state)
 	check_many(LEAT_TASK_GUARD_AUTO);
 }
 
-/* On a kernel without markers the first stacks have guard pages, the others canaries. */
+/*
+ * With LEAT_TASK_GUARD_AUTO and no markers in the kernel, most of these stacks have canaries: all
+ * have them here.
+ */
 static void
 test_many_canaries(void **state)
 {

@@ -14,7 +14,7 @@
 struct plan {
 	uint64_t us;
 	int ret;
-	uint64_t begun; /* us since the call; NEVER */
+	uint64_t begun; /* us since the race began; NEVER: did not begin */
 	uint64_t ended;
 };
 
@@ -329,7 +329,7 @@ test_no_room(void **state)
 /* ---- cancelled from outside ---- */
 
 struct outside {
-	uint64_t after_us; /* time after which the two functions are cancelled */
+	uint64_t after_us; /* time at which p[1] is due, us; the low byte: that of p[0] */
 	struct plan p[2];
 	struct leat_task_branch b[2];
 	int ret;
@@ -354,7 +354,7 @@ race_of_two(void *arg)
 static int
 cancelled(void *arg)
 {
-	/* In turn: both functions run; one waits for its time; both wait. */
+	/* Before the cancel, in turn: both functions run; one is not due yet; neither is due. */
 	static const uint64_t after_us[] = { 0, 0x10000, 0x10080 };
 	unsigned int i, j, in_scope;
 
@@ -389,7 +389,7 @@ cancelled(void *arg)
 
 RULE(test_cancelled, cancelled)
 
-/* The stop reaches a branch before its parent: the failure starts no other branch in its place. */
+/* The stop reaches a branch before its parent: its failure starts no other function instead. */
 static void
 test_stop(void **state)
 {
@@ -399,7 +399,7 @@ test_stop(void **state)
 
 	(void)state;
 	task_test_begin(&t, NULL);
-	/* The branch gets a block before that of its parent. */
+	/* The branch gets the filler's block, which comes before that of its parent. */
 	filler = task_test_spawn(&t, "filler", sleeps, NULL);
 	task = task_test_spawn(&t, "race", race_of_two, &o);
 	assert_int_equal(leat_task_cancel(filler), 0);

@@ -10,7 +10,7 @@ struct late {
 	unsigned int begun;
 	unsigned int born_cancelled;
 	unsigned int ended; /* waits that returned -ECANCELED */
-	unsigned int depth; /* number of tasks still to spawn in a chain, each by the last */
+	unsigned int depth; /* number of tasks still to spawn in a chain, each by the one before */
 };
 
 static int
@@ -73,8 +73,8 @@ test_spawned_nested(void **state)
 }
 
 /*
- * More tasks are spawned at a time than there ever were: their blocks are behind the end of the
- * walk.
+ * More tasks are spawned at a time than there ever were: their blocks come after those that the
+ * stop knew when it began its walk.
  */
 #define CROWD (SANITIZED ? 500 : 3000)
 
@@ -316,8 +316,8 @@ chain(void *arg)
 }
 
 /*
- * Some 400 of them end in each turn. AddressSanitizer maps and unmaps a fake stack for each, 30 us
- * in the kernel: there the deadline is 50 turns away, not 2000.
+ * In each turn some 400 of these tasks spawn others and end. AddressSanitizer maps and unmaps a
+ * fake stack for each, which is slow: there the deadline is 50 turns away, not 2000.
  */
 #define ENDLESS_US (SANITIZED ? 500 : DEADLINE_US)
 
@@ -396,7 +396,7 @@ test_not_cancelled_after_a_stop(void **state)
 	task_test_end(&t);
 }
 
-/* A stop with deadline 0 cancels all of them, once. */
+/* A stop with deadline 0 cancels all tasks, once. */
 static void
 test_deadline_zero_asks_all(void **state)
 {

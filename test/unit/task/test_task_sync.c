@@ -162,7 +162,7 @@ cond_waiter(void *arg)
 	assert_int_equal(leat_task_cond_wait(&st.c, &st.m), -EPERM);
 	assert_int_equal(leat_task_mutex_lock(&st.m), 0);
 	ret = leat_task_cond_wait(&st.c, &st.m);
-	/* The mutex is locked in all cases. */
+	/* The mutex is locked, whatever the wait returned. */
 	assert_ptr_equal(st.m.owner, leat_task_current());
 	note(arg);
 	if (ret == 0)

@@ -13,7 +13,7 @@
 static int sock = -1;
 
 /*
- * Find text behind `at`; print what was there instead if it is missing.
+ * Find a key with a value after `at`; if it is missing, print the text from `at` on.
  * @return its place, or NULL
  */
 static const char *

@@ -240,7 +240,7 @@ limit_of_sender(struct transfer *t)
 	assert_int_equal(leat_scope_branch(&s, "sender", limited_sender_branch, t, &sent), 0);
 	assert_int_equal(leat_scope_branch(&s, "receiver", late_receiver_branch, t, &received), 0);
 	assert_int_equal(leat_scope_wait(&s), 0);
-	/* A send that can't be recalled completes by itself. */
+	/* If the device can't recall the send, both sides complete. */
 	assert_int_equal(sent, what);
 	assert_int_equal(received, what);
 }

@@ -33,7 +33,7 @@ test_hog(void **state)
 	assert_int_equal(t.ts->hog_us, 5000);
 	assert_int_equal(set(&t, "never"), 0);
 	assert_int_equal(t.ts->hog_us, LEAT_TASK_HOG_NEVER);
-	/* Ending these tasks does not end the watchdog twice. */
+	/* The setting has ended the watchdog: the end of the tasks must not end it again. */
 	task_test_end(&t);
 
 	task_test_begin(&t, &never);

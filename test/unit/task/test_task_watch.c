@@ -17,7 +17,7 @@
 
 #define NS_PER_MS UINT64_C(1000000)
 
-static uint64_t ns; /* of the watchdog's clock */
+static uint64_t ns; /* the watchdog's clock */
 static unsigned int calls;
 
 static unsigned int
@@ -193,7 +193,7 @@ test_message(void **state)
 		end(&t, "r: message function message_that_hogs has been running for 100 ms"), 2);
 }
 
-/* The message's cell in the ring was reused meanwhile: its name is unknown. */
+/* The message's cell in the ring was reused meanwhile: the report can't name the function. */
 static void
 message_overwritten(void *arg)
 {
