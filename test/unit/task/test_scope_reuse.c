@@ -15,8 +15,8 @@ enum ending {
 	BY_CANCEL,     /* a branch cancelled its siblings */
 	BY_DEADLINE,   /* the deadline of the waiting task passed */
 	BY_FAILURE,    /* a branch returned an error */
-	BY_NO_ROOM,    /* a branch was added without a function */
-	BY_MISUSE,     /* the same: no function */
+	BY_NO_ROOM,    /* there was no room for a branch */
+	BY_MISUSE,     /* a branch was added without a function */
 	BY_ROUND_LATE, /* no branch could be started: the deadline had passed */
 	ENDINGS,
 };

@@ -438,7 +438,7 @@ static struct leat_ep *ep;
 static bool over;
 static bool letter_out;	  /* the other thread has a letter */
 static bool patient;	  /* this round completes few operations while it has one */
-static bool event_raised; /* an event was raised, and has not arrived yet */
+static bool event_raised; /* this round has raised an event */
 
 static void
 on_letter(void *arg)
