@@ -65,8 +65,7 @@ shared_try(const struct shared *s, const struct leat_channel_opts *opts)
 }
 
 /*
- * Without opts: attach a participant that does not look for dead ones by time, so that the test
- * decides when.
+ * Attach a participant. Without opts it does not look for dead ones by time: the test decides when.
  */
 static inline struct leat_channel *
 shared_attach(const struct shared *s, const struct leat_channel_opts *opts)

@@ -16,9 +16,9 @@
 #define PRESENT 5 /* number of frames sent before the child begins, of LEN bytes */
 #define LEN 200
 #define CHILD 100 /* number of the child's first frame */
-/* number of the frame that a living writer has reserved, in front of the others */
+/* number of the frame that a living writer reserved before all others */
 #define SLOW 50
-#define BEHIND 60 /* number of the frame behind a reservation that was set aside */
+#define BEHIND 60 /* number of a frame sent after a reservation that is set aside */
 #define PATIENCE (2 * CHAN_LOOKS)
 #define NUMBERS 256
 
@@ -43,9 +43,9 @@ enum with {
 	ALONE = 0,
 	/* other participants set aside what the child reserves, as soon as it is reserved */
 	ASIDE,
-	/* a living writer's frame is in front; it commits before the survivor reads ... */
+	/* a living writer's frame is the oldest; it commits before the survivor reads */
 	SLOW_FIRST,
-	SLOW_LAST, /* ... or after the survivor has read all other frames */
+	SLOW_LAST, /* as SLOW_FIRST, but it commits after the survivor has read the others */
 	/*
 	 * a reader died in the middle of reading, and a writer in the middle of reserving; the ring
 	 * is full
@@ -57,7 +57,7 @@ struct scenario {
 	const char *name;
 	struct leat_channel_conf conf;
 	struct leat_channel_opts opts; /* the child's */
-	uint32_t present;	       /* frames sent before */
+	uint32_t present;	       /* frames sent before the child begins */
 	uint32_t early;		       /* how many of these were read before */
 	/*
 	 * another participant died before, with frames that it had peeked and one it had reserved

@@ -228,8 +228,8 @@ check_oldest(const struct ctx *c, const struct leat_channel *ch, const uint32_t 
 const struct scenario kill_scenarios[] = {
 	{ "send", { .size = SIZE }, { 0 }, PRESENT, 0, false, act_send, check_send },
 	/*
-	 * The buffer's end is near, so that a link comes before the frame. 12 frames of 4 granules,
-	 * 10 of them read.
+	 * The buffer's end is near, so that a link to the buffer's begin comes before the frame. 12
+	 * frames of 4 granules, 10 of them read.
 	 */
 	{ "send with link",
 	  { .size = SIZE, .start = SIZE - 64 },

@@ -305,8 +305,8 @@ a_pid_used_again(void **state)
 }
 
 /*
- * A thread that stands still just before its compare-and-swap while the positions go round: the
- * mark and the position that it read never come again.
+ * A thread stands still just before its compare-and-swap, while the positions go round the buffer:
+ * the mark and the position that it read never come again, so that its compare-and-swap fails.
  */
 static void
 compare_and_swap_a_lap_later(void **state)
@@ -453,8 +453,8 @@ refuse_odd(void *arg, const struct leat_channel_frame *frame)
 }
 
 /*
- * The frame that the callback refuses is given back, with those behind it. A frame that is refused
- * each time is delivered LEAT_CHANNEL_DELIVERIES times.
+ * The frame that the callback refuses is given back, and so are the frames after it. A frame that
+ * is refused each time is delivered LEAT_CHANNEL_DELIVERIES times.
  */
 static void
 a_callback_that_fails(void **state)

@@ -100,7 +100,7 @@ a_slow_writer_holds_nobody_up(void **state)
 	(void)state;
 	trio_make(&t);
 	reserve_number(t.slow, 0);
-	/* A reservation with nothing behind it is not set aside, however often a reader looks. */
+	/* A reservation with no frame after it is not set aside, however often a reader looks. */
 	for (n = 0; n < 20; n++)
 		expect_none(t.reader);
 	assert_true(t.reader->block->read == 0);
@@ -151,8 +151,8 @@ several_slow_writers(void **state)
 }
 
 /*
- * A waiting reader sets the reservation aside before it sleeps: it was woken for the frame behind,
- * and no other wake-up will come.
+ * A waiting reader sets the reservation aside before it sleeps: it was woken for the frame after
+ * the reservation, and no other wake-up will come.
  */
 static void
 who_waits_goes_past_it(void **state)

@@ -114,7 +114,10 @@ a_burst_waits_no_longer_than_one_frame(void **state)
 	}
 }
 
-/* The first room to appear is at the end of the buffer alone, too short for the frame. */
+/*
+ * The first room to appear is at the end of the buffer, too short for the frame: the send waits on,
+ * but not beyond its time limit.
+ */
 static void
 a_send_waits_no_longer_than_it_may(void **state)
 {

@@ -324,8 +324,8 @@ a_later_handler_may_call_ours(void **state)
 }
 
 /*
- * There are more mappings than a part of the table has places for; they are removed one after the
- * other.
+ * More mappings than one part of the library's table has room for. They are removed one by one, and
+ * each truncated file fails its own channel only.
  */
 static void
 many_channels(void **state)

@@ -574,12 +574,15 @@ look(const struct block *b, const struct holder *h, bool may_refuse, int ready)
 	return 0;
 }
 
-/* Run in a process of its own. */
+/* Look at the holder from another namespace, in a process of its own. */
 static int
 go_and_look(const struct block *b, enum where where, const struct holder *h, pid_t holder,
 	    int ready)
 {
-	/* Where dead and alive can't be told apart, or a memfd reopened, attach is refused. */
+	/*
+	 * Attach is refused where dead and alive can't be told apart, or where a memfd can't be
+	 * reopened.
+	 */
 	bool may_refuse = b->by == BY_MEMORY || (b->by == BY_FD && where >= OTHER_PROC);
 	pid_t pid, init = 0;
 	const char *why;

@@ -13,8 +13,8 @@
 static const uint64_t starts[] = { 0, -(uint64_t)SIZE, -UINT64_C(64) };
 #define STARTS (sizeof(starts) / sizeof(starts[0]))
 /*
- * Starts from which a reader gets all frames of a burst at once. A burst that crosses the buffer's
- * end is delivered in two parts.
+ * The first IN_A_LAP of the starts let a reader get all frames of a burst at once. With the last
+ * one a burst crosses the buffer's end, and is delivered in two parts.
  */
 #define IN_A_LAP (STARTS - 1)
 
@@ -167,7 +167,7 @@ a_burst_says_what_became_of_it(void **state)
 		assert_int_equal(done.dropped, 0);
 		assert_int_equal(done.sent, count_of(ch, LEAT_CHANNEL_SENT));
 		assert_true(done.sent >= 2 && done.sent < 8);
-		/* Frames behind an invalid one are not looked at; those before it are sent. */
+		/* Frames after an invalid one are not looked at; those before it are sent. */
 		unmake(&s, ch);
 		ch = make(&s, i, LEAT_CHANNEL_FULL_FAIL);
 		f[2].type = 0;

@@ -24,7 +24,7 @@ struct fenced {
 	size_t bytes, map;
 };
 
-/* The block ends at the inaccessible page behind it. */
+/* Map and format a block that ends at an inaccessible page. */
 static void
 fence(struct fenced *f, const struct leat_channel_conf *conf)
 {
@@ -63,7 +63,7 @@ lie_somewhere(const struct fenced *f, uint64_t *rnd)
 	_Atomic uint64_t *w = (_Atomic uint64_t *)f->mem;
 	size_t words = f->bytes / 8, at = test_random(rnd) % words;
 
-	/* Overwrite the words that matter most half of the time. */
+	/* In half of the cases, overwrite one of the words that matter most. */
 	if (test_random(rnd) % 2 == 0)
 		at = CHAN_LINE / 8 * (test_random(rnd) % 6 + 1);
 	atomic_store_explicit(&w[at], lie(rnd, w[at]), memory_order_relaxed);

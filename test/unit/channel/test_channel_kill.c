@@ -45,8 +45,8 @@ is_slow(const struct ctx *c)
 }
 
 /*
- * Set aside what the child, or the dead writer, reserved, with a frame behind it that is committed,
- * or also read.
+ * Send a frame after what the child, or the dead writer, has reserved, and set that reservation
+ * aside. If no writer is dead, also read the frame.
  */
 static void
 set_aside(struct ctx *c)
@@ -89,7 +89,9 @@ setup(struct ctx *c, bool file)
 	c->at = c->parent->block->write;
 }
 
-/* Start a participant that takes n frames, or reserves one, and stays. */
+/*
+ * Start a participant that takes n frames, or reserves one if n is 0, and lives until it is killed.
+ */
 static pid_t
 start_victim(const struct ctx *c, unsigned int n)
 {
@@ -118,7 +120,7 @@ start_victim(const struct ctx *c, unsigned int n)
 	return pid;
 }
 
-/* Both must be attached before either dies. */
+/* Kill two participants; both must be attached before either dies. */
 static void
 make_two_dead(const struct ctx *c)
 {

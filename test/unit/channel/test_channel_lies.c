@@ -31,8 +31,8 @@ one(uint32_t i, uint32_t n)
 }
 
 /*
- * The first mark claims all granules, the others of the first half each reach to the end of that
- * half, and behind them each is one granule long.
+ * The first mark claims all granules. In the first half, each further mark reaches to the end of
+ * that half; in the second half each is one granule long.
  */
 static uint32_t
 half(uint32_t i, uint32_t n)
@@ -129,8 +129,8 @@ recovery_looks_at_each_mark_a_few_times(void **state)
 }
 
 /*
- * All slots but one are of dead participants, and each holds a part: recovery still walks the
- * buffer once.
+ * All slots but one belong to dead participants, each of which holds a part of the buffer: recovery
+ * still walks the buffer once.
  */
 static void
 many_dead_are_one_walk(void **state)

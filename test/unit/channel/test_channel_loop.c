@@ -99,7 +99,7 @@ nothing_is_missed(void **state)
 	assert_int_equal(send_number(ch, 2, 8), 0);
 	assert_true(is_notified(r));
 	assert_int_equal(recv_number(r, &n), 0);
-	/* A second frame, for which the participant was not armed: arm reports it. */
+	/* Arm reports a second frame, which came while the participant was not armed. */
 	assert_int_equal(send_number(ch, 3, 8), 0);
 	assert_int_equal(leat_channel_arm(r, FRAMES, 0), FRAMES);
 	assert_false(is_notified(r));
@@ -108,8 +108,8 @@ nothing_is_missed(void **state)
 }
 
 /*
- * Armed before, or after, the other participant consumed what it was notified of: each is notified
- * of the end, and arm says it, too.
+ * Participants arm, some before another one consumes the frame, and all after it: each is notified
+ * of the end, and arm reports the end, too.
  */
 static void
 the_end_is_told_to_all(void **state)
@@ -279,7 +279,7 @@ loops_lose_no_wake_up(void **state)
 	for (n = 0; n < 20000; n++) {
 		assert_int_equal(send_number(w, n, 8 + n % 100), 0);
 		sum += n;
-		/* Now and then the loops have read all frames, and sleep. */
+		/* Now and then, give the loops time to read all frames and to sleep. */
 		if (n % 16 == 0)
 			sched_yield();
 	}

@@ -293,9 +293,9 @@ attach_recovers(void **state)
 /* ---- by cause ---- */
 
 /*
- * A full ring: its oldest frame is held by a dead reader, and the last one, at the read position,
- * is reserved by a dead writer. The living participant peeks and sends in turn, by one handle, in
- * this pattern. Time stands still.
+ * The ring is full. Its four oldest frames are held by a dead reader; the last frame, at the read
+ * position, is reserved by a dead writer. The living participant peeks (p) and sends (s) by one
+ * handle, in the order of the pattern. Time stands still.
  */
 static void
 two_deaths(const char *pattern, uint64_t start, bool reader_first)

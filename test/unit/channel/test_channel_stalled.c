@@ -130,8 +130,8 @@ static const struct scenario scenarios[] = {
 	{ "a reader, and the positions go round", { 0 }, 3, false, act_read, 0 },
 	{ "a reader that gives back", { 0 }, 3, false, act_give_back, 0 },
 	/*
-	 * Old headers lie where the next frame will be: a reader that reads a header before the
-	 * mark gets an old one.
+	 * Headers of old frames lie where the next frame will be: a reader that reads the header
+	 * before the mark gets an old one.
 	 */
 	{ "a reader where nothing is yet: header before mark", { 0 }, 0, false, act_read, 0 },
 	{ "who recovers", { 0 }, 3, true, act_recover, 0 },
@@ -162,7 +162,7 @@ send_next(struct ctx *c)
 	return ret;
 }
 
-/* Go round the channel, as long as there is room. */
+/* Send and read three laps of frames, as far as there is room. */
 static void
 go_round(struct ctx *c)
 {
@@ -176,7 +176,7 @@ go_round(struct ctx *c)
 	}
 }
 
-/* Start a child that stands before its act, on a channel that has gone round once. */
+/* Start a child that is stopped before its act, on a channel that has gone round once. */
 static pid_t
 start(struct ctx *c)
 {
@@ -316,7 +316,7 @@ goes_on_later(void **state)
 	stepper_kill(pid);
 	leat_channel_close(c.parent);
 	shared_free(&c.s);
-	/* Each stop costs as many steps as it is far from the start. */
+	/* A stop costs as many steps as it is far from the start: later stops are fewer. */
 	stride = 1 + (unsigned int)((uint64_t)k * k / (more ? 5000000 : 50000));
 	if (stride > k / 16 + 1)
 		stride = k / 16 + 1;

@@ -24,8 +24,8 @@
 #define READERS 3
 #define SIZE 16384
 /*
- * Numbers of one writer for which the tables have room. More are sent, unmarked, if the machine is
- * slow to kill.
+ * Numbers of one writer for which the tables have room. If the machine is slow to kill, a writer
+ * may send more; these are not marked.
  */
 #define NUMBERS (1u << 23)
 

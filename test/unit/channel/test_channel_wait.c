@@ -292,10 +292,7 @@ fill(const struct shared *s, const struct leat_channel_opts *opts)
 	return ch;
 }
 
-/*
- * The oldest frame is overwritten for a smaller one: that makes room for another writer's frame,
- * too.
- */
+/* The oldest frame is overwritten for a smaller one: the rest of its room wakes another writer. */
 static void
 dropping_the_oldest_wakes_writers(void **state)
 {
@@ -311,7 +308,9 @@ dropping_the_oldest_wakes_writers(void **state)
 	for (returned = 0; returned < 2; returned++) {
 		shared_make(&s, &conf);
 		ch = fill(&s, &opts);
-		/* The oldest frame is at the read position, or was given back and is behind it. */
+		/*
+		 * The oldest frame is at the read position, or was given back and lies before it.
+		 */
 		if (returned) {
 			assert_int_equal(leat_channel_peek(ch, &f, 1), 1);
 			assert_int_equal(leat_channel_give_back(ch), 0);
