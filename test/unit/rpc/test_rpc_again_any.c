@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Sessions that connect again, and that are, at any moment of that, closed, ended by the shutdown
- * of their endpoint, or hit by the next death.
+ * A session connects again and, at any moment of that, is closed, ended by the shutdown of its
+ * endpoint, or hit by the next death of its peer.
  */
 
 #include <string.h>
@@ -154,7 +154,9 @@ test_shutdown_any(void **state)
 		for (i = 0; i < k; i++)
 			step(s, i);
 		assert_int_equal(leat_ep_shutdown(a.ep, 1000), 0);
-		/* No time passes: the end must not wait for a pause between attempts. */
+		/*
+		 * The clock stands still here: the end must not wait for a pause between attempts.
+		 */
 		drive_until(a.nb_ev[LEAT_RPC_ENDED] == 1);
 		end_drive(&a);
 		for (i = 0; i < SLOTS + 4; i++)

@@ -235,7 +235,10 @@ test_flapping(void **state)
 		if (i >= 10)
 			sum += us;
 	}
-	/* Evenly distributed from min to max: the mean of 40 is far from 1.5 min. */
+	/*
+	 * With pauses evenly distributed from min to max, the mean of 40 is over a quarter of max;
+	 * with pauses that begin anew at the minimum it would be 1.5 times the minimum.
+	 */
 	assert_true(sum / 40 > MAX_US / 4);
 	/* After a session that was up for long enough, the pauses begin at the minimum. */
 	turn_until(0, s->state == RPC_OPEN);
@@ -290,7 +293,7 @@ test_herd(void **state)
 		assert_in_range(at, first, now + MAX_US * US);
 		bins[(at - first) * BINS / ((MAX_US - MIN_US) * US + 1)]++;
 	}
-	/* 100 in each bin; 10 is the standard deviation. */
+	/* 100 sessions are expected in each bin; the standard deviation is 10. */
 	for (i = 0; i < BINS; i++)
 		assert_in_range(bins[i], 20, 200);
 	for (i = 0; i < HERD; i++)
@@ -300,7 +303,7 @@ test_herd(void **state)
 
 /* ---- refusals ---- */
 
-/* Refusals after which another attempt makes no sense. */
+/* Refusals after which another attempt makes no sense: the session ends with -EPROTONOSUPPORT. */
 static void
 hopeless(enum answer how)
 {
@@ -347,7 +350,7 @@ HOPELESS(version, VERSION)
 HOPELESS(features, FEATURES)
 HOPELESS(requires, REQUIRES)
 
-/* Refusals that may end. */
+/* Refusals that might be withdrawn later: the session tries again. */
 static void
 passing(enum answer how, const char *text)
 {
@@ -446,7 +449,7 @@ test_for(void **state)
 	assert_true(srv.requests > 5);
 	finish(s);
 
-	/* An attempt does not exceed the limit. */
+	/* An attempt does not last beyond reconnect_for_us. */
 	a.nb_ev[LEAT_RPC_ENDED] = 0;
 	a.conf.reconnect_for_us = 20000;
 	s = leat_rpc_connect(a.rpc, "nowhere:1", &a.conf);

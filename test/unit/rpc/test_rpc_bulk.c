@@ -72,7 +72,7 @@ transfer_task(void *arg)
 	struct ask ask;
 
 	memcpy(&ask, call->req, sizeof(ask));
-	/* Concurrent requests have a part of far each. */
+	/* Each of several concurrent requests has its own part of `far`. */
 	if (ask.len * MANY < BIG)
 		buf = far + (size_t)ask.seed % MANY * (BIG / MANY);
 	if (call->type == PUSH) {
@@ -385,7 +385,7 @@ posted(struct leat_rpc_req req)
 	return one.status;
 }
 
-/* An impossible transfer is reported, by the side that knows. */
+/* An impossible transfer is refused, by the side that can see it. */
 static void
 test_refused(void **state)
 {
@@ -560,7 +560,7 @@ test_task_cancelled(void **state)
 	memory_is_free();
 }
 
-/* An answer by another task waits for the transfer. */
+/* While a task transfers, the test answers its request: the answer waits for the transfer. */
 static int
 answer_early(struct leat_rpc_incoming *call, void *arg)
 {

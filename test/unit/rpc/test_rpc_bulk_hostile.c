@@ -261,7 +261,7 @@ test_gone(void **state)
 	assert_int_equal(b.nb_ev[LEAT_RPC_ENDED], 0);
 }
 
-/* A valid message gets its bytes. */
+/* A valid message that reads the described memory gets its bytes. */
 static void
 test_get(void **state)
 {

@@ -43,7 +43,9 @@ test_echo(void **state)
 	close_all(s);
 }
 
-/* Every length around the limits of words, packets and pieces. */
+/*
+ * Requests and responses of lengths around the limits of words, packets and pieces pass unchanged.
+ */
 static void
 test_lengths(void **state)
 {
@@ -167,8 +169,8 @@ test_oneway(void **state)
 }
 
 /*
- * A one-way request of one packet comes back without its handler's status; a longer one with it,
- * and only after the handler.
+ * A one-way request of one packet comes back at once, and never has its handler's status. A longer
+ * one comes back after its handler, with the handler's status.
  */
 static void
 test_oneway_status(void **state)
@@ -350,7 +352,10 @@ test_interleaved(void **state)
 	close_all(s);
 }
 
-/* Without memory for all the long requests some are refused with advice, and not executed. */
+/*
+ * There is no memory for all the long requests: some are refused with advice when to try again
+ * (busy_us), and not executed.
+ */
 static void
 test_busy(void **state)
 {
@@ -386,8 +391,8 @@ test_busy(void **state)
 }
 
 /*
- * Over datagrams congestion control measures delays, and packets are repeated after a while, which
- * would depend on other programs of the machine. With a clock of its own this test does not.
+ * Over datagrams, congestion control measures delays, and packets are repeated after a while: both
+ * depend on what else the machine does. With a clock of its own this test does not.
  */
 static volatile uint64_t now;
 

@@ -34,7 +34,7 @@ teardown(void **state)
 	return ret;
 }
 
-/* With a peer that the test plays, and another session that must not be disturbed. */
+/* Set up a peer that the test plays, and another session that must not be disturbed. */
 static int
 setup_raw(void **state)
 {
@@ -169,7 +169,7 @@ test_response_lost(void **state)
 	raw_until(stats_of(&b).tx_packets == 0);
 }
 
-/* Packets behind the missing one have arrived, and were sent later. */
+/* The peer reports packets that were sent after a missing one: the missing one is sent again. */
 static void
 test_gap(void **state)
 {
@@ -346,7 +346,7 @@ close_all(struct leat_rpc_session *s)
 	assert_int_equal(stats_of(&a).tx_packets + stats_of(&b).tx_packets, 0);
 }
 
-/* A peer that was preempted finds a few questions, not all packets again. */
+/* A peer that was preempted finds a few probes, not all packets again. */
 static void
 test_preempted(void **state)
 {
@@ -444,7 +444,7 @@ test_both_away(void **state)
 	close_all(s);
 }
 
-/* An idle session asks its peer now and then; one whose peer has left without an END ends. */
+/* An idle session probes its peer now and then, and ends if the peer has left without an END. */
 static void
 test_idle(void **state)
 {
@@ -599,8 +599,8 @@ test_pace(void **state)
 	}
 	assert_int_equal(a.nb_back, 200);
 	/*
-	 * 32 requests are in flight at a time, each burst of them in one packet, with 0.1 ms in
-	 * each direction.
+	 * 200 requests are at least six bursts of 32, each in one packet. Only every tenth round
+	 * trip permits a packet, and each direction takes 0.1 ms.
 	 */
 	assert_true(now - begun > 5 * MS);
 	a.closes = b.closes = true;

@@ -121,7 +121,7 @@ TEST(message_too_long, LEAT_RPC_OVERSIZE, {
 TEST(version, LEAT_RPC_BAD_VERSION, { raw.head.version++; })
 TEST(token_wrong, LEAT_RPC_BAD_TOKEN, { raw.head.token ^= UINT64_C(1) << 60; })
 TEST(token_of_no_place, LEAT_RPC_BAD_TOKEN, { raw.head.token |= 0xffffffff; })
-/* Packets with a guessed token, in the name of the other session's peer. */
+/* The peer sends packets with a guessed token of another session: they end its own session. */
 static void
 test_token_of_another(void **state)
 {

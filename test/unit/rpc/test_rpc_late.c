@@ -192,7 +192,10 @@ test_expired(void **state)
 	close_all(s);
 }
 
-/* The server's side of the session has ended when it answers; and there is a new session. */
+/*
+ * The server answers after its side of the session has ended, also when there is a new session: no
+ * request gets these answers.
+ */
 static void
 test_ended(void **state)
 {
@@ -258,7 +261,7 @@ test_ended(void **state)
 	assert_int_equal(stats_of(&b).tickets, 0);
 }
 
-/* Long requests cancelled in the middle: of the request, of the response. */
+/* Long calls are cancelled in the middle of the request, and in the middle of the response. */
 static void
 test_long(void **state)
 {
@@ -325,7 +328,10 @@ test_long(void **state)
 	close_all(s);
 }
 
-/* A session's default deadline; and a request that was refused before it began. */
+/*
+ * A session's default deadline applies; and a request whose time is up when it is posted ends at
+ * once.
+ */
 static void
 test_default(void **state)
 {

@@ -95,7 +95,7 @@ long_ones(bool again)
 						 .room = sizeof(resp[i]) };
 		list[i] = &reqs[i];
 	}
-	/* All requests begin: each sends a piece in turn, as far as the credit reaches. */
+	/* All requests begin: each sends a piece in turn, until the credit is used up. */
 	assert_int_equal(leat_rpc_post(list, SLOTS), SLOTS);
 	for (i = 0; i < SLOTS; i++)
 		sent += s->tx_more[reqs[i].slot].out.sent > 0;
@@ -270,7 +270,10 @@ test_old_epoch(void **state)
 
 /* ---- events ---- */
 
-/* The session goes down and up several times before its events are read. */
+/*
+ * The session goes down and up several times before its events are read: repeated events are
+ * reported once, in a possible order.
+ */
 static void
 test_events(void **state)
 {
@@ -287,7 +290,7 @@ test_events(void **state)
 		assert_int_equal(leat_rpc_close(b.accepted, 0), 0);
 		pass_until(s->state != RPC_OPEN);
 	}
-	/* It was up, and is down. */
+	/* The session was up, and is down now. */
 	assert_int_equal(leat_rpc_events(a.rpc, ev, 8), 2);
 	assert_int_equal(ev[0].type, LEAT_RPC_UP);
 	assert_int_equal(ev[1].type, LEAT_RPC_DOWN);
@@ -297,7 +300,7 @@ test_events(void **state)
 		pass_until(s->state != RPC_OPEN);
 	}
 	pass_until(s->state == RPC_OPEN);
-	/* It was up, went down, and is up. */
+	/* The session was up, went down, and is up now. */
 	assert_int_equal(leat_rpc_events(a.rpc, ev, 8), 3);
 	assert_int_equal(ev[0].type, LEAT_RPC_UP);
 	assert_int_equal(ev[1].type, LEAT_RPC_DOWN);

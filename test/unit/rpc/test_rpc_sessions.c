@@ -199,7 +199,7 @@ test_limit(void **state)
 	assert_non_null(strstr(leat_err_msg(), "3 sessions"));
 	assert_int_equal(leat_rpc_close(s[0], 0), 0);
 	drive_until(a.nb_ev[LEAT_RPC_CLOSED] == 1);
-	/* b has not closed its side yet. */
+	/* b has not closed its side yet, so it refuses one more session. */
 	one_more = leat_rpc_connect(a.rpc, addr, NULL);
 	assert_non_null(one_more);
 	drive_until(a.nb_ev[LEAT_RPC_ENDED] == 1);

@@ -281,7 +281,7 @@ test_nested(void **state)
 
 static struct leat_rpc_session *lasting;
 
-/* Calls in flight when the session goes down fail; the next call waits, within its time. */
+/* Calls in flight when the session goes down fail; the next call waits, within its time limit. */
 static int
 call_again(void *arg)
 {
@@ -434,8 +434,8 @@ test_stop(void **state)
 }
 
 /*
- * Stopped in the middle of calls: all come to rest in order, and the device's ops come back by
- * themselves.
+ * The reactor is stopped in the middle of calls: all calls end in order, and the device returns all
+ * ops.
  */
 static int
 caller(void *arg)

@@ -157,7 +157,7 @@ test_counters(void **state)
 	expect_n(answer, "tickets", 1);
 	expect(answer, "accepted", "\"yes\"");
 	expect_n(answer, "handling", 1);
-	/* Slots from 1 on: there is none. */
+	/* No session is in the slots from 1 on. */
 	snprintf(cmd, sizeof(cmd), "/leat/rpc,%u,1", id_of(&b));
 	assert_null(strstr(ask_driven(cmd), "\"peer\""));
 
@@ -221,7 +221,7 @@ test_down(void **state)
 	drive_until(stats_of(&a).sessions == 0 && stats_of(&b).sessions == 0);
 }
 
-/* More sessions than an answer shows: the others from a given slot on. */
+/* There are more sessions than one answer shows: a request may name the first slot to show. */
 static int
 setup_many(void **state)
 {
@@ -307,7 +307,10 @@ ask_on(void *arg)
 	return NULL;
 }
 
-/* Contexts come and go, and are also destroyed with a question open; sessions and calls go on. */
+/*
+ * Contexts come and go, some while a request about them waits for its answer; sessions and calls of
+ * the other contexts go on.
+ */
 static void
 test_while_changing(void **state)
 {

@@ -31,7 +31,7 @@ test_head(void **state)
 	assert_int_equal(rpc_head_get(buf, sizeof(buf), &back), LEAT_RPC_BAD_VERSION);
 }
 
-/* The numbers behind the head of a datagram are encoded as specified, and decoded again. */
+/* The numbers after the head of a datagram are encoded as specified, and decoded again. */
 static void
 test_numbers(void **state)
 {
@@ -83,7 +83,7 @@ test_item(void **state)
 	struct rpc_item back;
 
 	(void)state;
-	/* No old contents of the buffer are sent with the bytes before or behind. */
+	/* No old contents of the buffer are sent before or after the bytes. */
 	memset(buf, 0xee, sizeof(buf));
 	rpc_item_put(buf, &m);
 	memcpy(buf + RPC_ITEM_LEN, abc, sizeof(abc));
