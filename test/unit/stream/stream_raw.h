@@ -18,7 +18,7 @@ struct raw {
 	struct leat_ep *ep;
 	int peer;
 	bool up, down;
-	bool back;  /* the op that is waited for has come back */
+	bool back;  /* the op for which run() waits has come back */
 	int status; /* status of the connection's end */
 	uint8_t *window;
 	struct leat_mr *mr;

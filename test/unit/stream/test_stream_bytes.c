@@ -41,7 +41,10 @@ teardown(void **state)
 	return 0;
 }
 
-/* One direction, in pieces of various sizes, until a number of bytes have arrived. */
+/*
+ * Pass `total` bytes in one direction: written in pieces of `piece` bytes, read in pieces of
+ * `bite`.
+ */
 static void
 one_way(struct leat_stream *from, struct leat_stream *to, size_t piece, size_t bite, uint64_t total)
 {
@@ -71,7 +74,7 @@ test_sizes(void **state)
 	one_way(pair.c, pair.s, 4096, 1, 3 * LEAT_STREAM_RX_MIN);
 }
 
-/* Bytes up to the end of the window arrive, and one byte less and one more. */
+/* As many bytes as the window has arrive, and so do one fewer and one more. */
 static void
 test_window_end(void **state)
 {

@@ -2,7 +2,7 @@
 
 /*
  * Peers that break the protocol, or do what it allows but no implementation does. Each ends at most
- * its own stream, and a stream beside it goes on.
+ * its own stream, and another stream goes on meanwhile.
  */
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "stream_raw.h"
 
 static struct raw raw;
-static uint64_t out, in; /* positions of the stream beside it */
+static uint64_t out, in; /* positions in the other stream */
 
 static int
 setup_conf(void **state, enum leat_stream_mode mode)
@@ -46,7 +46,7 @@ teardown(void **state)
 	return 0;
 }
 
-/* Check that bytes pass on the stream beside the hostile one; s is its end at the server. */
+/* Check that bytes pass on the stream that is not hostile; s is its end at the server. */
 static void
 bystander(struct leat_stream *s)
 {
@@ -224,7 +224,9 @@ test_odd(void **state)
 	/* The server has registered its window at once, and sent nothing else unrequested. */
 	assert_int_equal(raw.nb_got, 1);
 	assert_int_equal(raw.got[0].length, LEAT_STREAM_RX_MIN);
-	/* Feature requests are answered with the same select; leat's features are at its place. */
+	/*
+	 * Feature requests are answered with the same select; only STREAM_SELECT_LEAT has features.
+	 */
 	for (imm = 0; imm < 3; imm++) {
 		static const uint16_t selects[] = { 0, 1, STREAM_SELECT_LEAT };
 
@@ -243,12 +245,15 @@ test_odd(void **state)
 	raw_ctrl(&raw, &m);
 	raw_ctrl(&raw, &(struct stream_ctrl){ .opcode = STREAM_OP_KEEPALIVE });
 	assert_int_equal(raw_write(&raw, 0, 0, "", 0, 0), 0);
-	/* Bytes before the peer's own window is registered. */
+	/* Bytes may arrive before the peer's own window is registered. */
 	assert_int_equal(raw_write(&raw, 0, 0, "hello", 5, 5), 0);
 	raw_until(&raw, leat_stream_read(pair.s, buf, 5) == 5);
 	assert_memory_equal(buf, "hello", 5);
 	assert_int_equal(raw.nb_got, 4);
-	/* Two windows of other sizes, one after the other, with reserved bytes that are not 0. */
+	/*
+	 * Two windows of other sizes replace each other; their messages have reserved bytes that
+	 * are not 0.
+	 */
 	assert_int_equal(leat_stream_write(pair.s, "0123456789", 10), 10);
 	raw_register(&raw, 1000, 4);
 	raw_until(&raw, raw.announced == 4);

@@ -39,7 +39,7 @@ stats_of(const struct leat_stream_net *net)
 
 /* ---- limits ---- */
 
-/* A stream for which there is no room is refused, at both sides, and nothing is kept of it. */
+/* A stream for which there is no memory is refused at both sides, and leaves nothing behind. */
 static void
 test_memory(void **state)
 {
@@ -377,7 +377,10 @@ test_silence(void **state)
 	assert_int_equal(leat_stream_write(pair.c, "x", 1), -EPIPE);
 }
 
-/* A loop that stood still for long first looks at bytes that arrived meanwhile. */
+/*
+ * A loop that stood still for a long time looks at the bytes that arrived meanwhile before it
+ * decides that its peer is silent.
+ */
 static void
 test_held_up(void **state)
 {
