@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * How connections of the tag layer end in order: BYE goes behind all segments and is answered, and
+ * How connections of the tag layer end in order: BYE goes after all segments and is answered, and
  * only then the device's connection ends.
  */
 
@@ -192,8 +192,8 @@ test_close_while_answering(void **state)
 }
 
 /*
- * A side that doesn't answer, and one to which the device sends nothing, delay the end for a moment
- * only.
+ * A peer that does not answer BYE, and a peer whose BYE the device does not take, delay the end for
+ * a moment only.
  */
 static void
 test_no_answer(void **state)

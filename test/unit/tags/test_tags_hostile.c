@@ -36,11 +36,11 @@ caught(const char *why)
 	tp_message(1, 77, "fine");
 	assert_ptr_equal(tp_poll(), &r);
 	assert_int_equal(r.status, 0);
-	/* Credits that were returned to peer 0. */
+	/* Take the segments that return credits to peer 1. */
 	while (tp_sent(1, &h, NULL, NULL))
 		assert_null(tp_poll());
 	assert_int_equal(leat_ep_events(tp_ep, NULL, 0), 0);
-	/* Ids go round: the other two are used and freed, so that the next is 0. */
+	/* Ids are used in turn: peers 2 and 3 come and go, so that the next is peer 0. */
 	while (tp_connect(16, 8, 4) != 0)
 		;
 	for (uint16_t id = 2; id < 4; id++) {
@@ -114,8 +114,8 @@ test_sequence(void **state)
 }
 
 /*
- * Segments of a connection that has ended come late: they are dropped. A peer that sends many of
- * them does so on purpose.
+ * Segments of a connection that has ended come late: they are dropped. A peer that sends more than
+ * 256 of them does so on purpose: its connection ends.
  */
 static void
 test_old_token(void **state)
@@ -143,7 +143,7 @@ test_old_token(void **state)
 	assert_int_equal(leat_ep_peer_state(tp_ep, 0), LEAT_PEER_UP);
 	assert_int_equal(leat_op_cancel(tp_ep, &r), 0);
 	assert_ptr_equal(tp_poll(), &r);
-	/* 48, 192 and these are more than 256. */
+	/* With the 48 and 192 before, these 17 late segments are more than 256, the limit. */
 	for (i = 0; i < 17; i++)
 		tp_arrive_as(0, UINT64_MAX, &h, NULL, 0);
 	assert_null(tp_poll());

@@ -44,7 +44,7 @@ post_burst(struct leat_op *ops, const uint8_t *types, uint16_t n, uint16_t peer)
 }
 
 /*
- * One-sided ops go to the device behind the WRITE_IMMs and SENDs that were posted before them: in
+ * One-sided ops go to the device after the WRITE_IMMs and SENDs that were posted before them: in
  * one burst, and when the peer has no credit left. They do not wait for TSENDs.
  */
 static void

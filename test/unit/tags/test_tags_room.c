@@ -13,7 +13,8 @@
 #define STUCK (TP_PEERS - 1)
 #define EACH 40
 /*
- * With 16 peers, see tags_pvt.h: segments of each peer, shared segments, and the limit of one peer.
+ * With 16 peers (see tags_pvt.h), in segments: each peer's own, those shared by all, and the most
+ * that one peer may use.
  */
 #define OWN 4
 #define SHARED 256
@@ -56,7 +57,10 @@ stick(unsigned int i)
 	}
 }
 
-/* Exchange messages of two segments with the live peer: each is sent, granted, and sent on. */
+/*
+ * Exchange messages of two segments with the live peer: the first is sent, granted, then the second
+ * is sent.
+ */
 static void
 alive(unsigned int n)
 {
@@ -227,9 +231,9 @@ live_sends(struct tags_hdr h, uint32_t bytes, uint16_t replies)
 }
 
 /*
- * A reply that the device refuses, after any number of messages: the buffer that it frees may be
- * the one for which a CREDIT is due, so that the peer is put on one list while it is about to be
- * put on another.
+ * The device refuses a reply, after any number of messages. The buffer that the reply then frees
+ * may be the one for which a CREDIT is due: the peer is put on one list while it is about to be put
+ * on another.
  */
 static void
 test_refused_reply(void **state)

@@ -31,7 +31,7 @@ test_header(void **state)
 	assert_memory_equal(got, want, sizeof(want));
 }
 
-/* An immediate comes behind the header, and only with its flag. */
+/* An immediate comes after the header, and only with its flag. */
 static void
 test_immediate(void **state)
 {
