@@ -34,7 +34,7 @@ post(struct leat_msg_conn *c, struct leat_msg_req *req, void *buf, uint64_t size
 	assert_int_equal(recv ? leat_msg_recv(c, &req, 1) : leat_msg_send(c, &req, 1), 1);
 }
 
-/* Let the deadline pass, and look at events. The device refuses nothing and completes nothing. */
+/* Let the deadline pass, and let the context handle it; the device completes nothing meanwhile. */
 static void
 expire(struct mm *mm)
 {
@@ -151,8 +151,8 @@ test_in_time(void **state)
 	expire(&mm);
 	assert_int_equal(mm.nb_back, 2);
 	/*
-	 * A receive that is matched, but not yet polled, when its time is up comes with its
-	 * message.
+	 * A receive that has its message, but is not yet polled when its time is up, comes back
+	 * with the message.
 	 */
 	post(c, &tx, buf, 1, false);
 	pass_us(2 * LATE_US);
@@ -325,8 +325,8 @@ test_given_up(void **state)
 }
 
 /*
- * Plain mode: the deadline passes of a receive for which nothing, a length, or the payload has
- * arrived, and of a send that has begun.
+ * Plain mode: a receive's deadline passes when nothing, the length, or the payload of its message
+ * has arrived. Then a send's deadline passes when it has begun.
  */
 static void
 test_plain(void **state)

@@ -43,8 +43,8 @@ goes_on(struct mm *mm, struct leat_msg_conn *c, uint64_t base, uint32_t id)
 }
 
 /*
- * A small message: alone, and among others in one send. The request is posted before the message,
- * and after it.
+ * A small message that is too long for its request is dropped: alone or among others in one send,
+ * and whether the request is posted before the message comes or after.
  */
 static void
 test_small(void **state)
@@ -200,7 +200,7 @@ test_sent_in_vain(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* The device itself tells the sender that the receive was too small. */
+/* The device itself tells the sender that the receive was too small: only that send fails. */
 static void
 test_device_tells(void **state)
 {
@@ -232,7 +232,10 @@ test_device_tells(void **state)
 	}
 }
 
-/* Plain mode: the payload is received into nothing, or into the request's buffer and cut off. */
+/*
+ * Plain mode: a payload that is too long is received into nothing, or into the request's buffer and
+ * cut off.
+ */
 static void
 test_plain(void **state)
 {

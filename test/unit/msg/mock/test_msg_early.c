@@ -31,7 +31,7 @@ open_early(struct mm *mm, struct leat_msg_req *req, char *buf)
 	return c;
 }
 
-/* The device gives back the receive of the first payload, as it was asked to. */
+/* Let the device give back the first payload's receive, which was cancelled. */
 static void
 give_back(struct mm *mm)
 {

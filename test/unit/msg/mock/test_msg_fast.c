@@ -147,7 +147,9 @@ test_idle(void **state)
 	assert_int_equal(heads_posted(), CREDITS);
 }
 
-/* Several messages come, one by one, before the application takes a request. */
+/*
+ * Several messages come, one by one, before the application takes a request: it gets all of them.
+ */
 static void
 test_stream(void **state)
 {
@@ -178,7 +180,7 @@ gives_two(const char *third)
 	assert_memory_equal(in[2], third, strlen(third));
 }
 
-/* After a message that came alone, two messages come at once. */
+/* After a message that came alone, two messages come at once: both are received. */
 static void
 test_burst(void **state)
 {
@@ -191,7 +193,7 @@ test_burst(void **state)
 	gives_two("the second one");
 }
 
-/* The message after the next one comes first. */
+/* Of two messages the second comes first: it is received after the first. */
 static void
 test_overtaken(void **state)
 {
@@ -239,7 +241,7 @@ test_answer(void **state)
 	counted(2, 16);
 }
 
-/* A large answer, and further ones: they take the general path. */
+/* A large answer, and small ones after it, take the general path. */
 static void
 test_answer_large(void **state)
 {
@@ -281,7 +283,7 @@ test_answer_refused(void **state)
 	assert_ptr_equal(mm.back[0], &tx[0]);
 }
 
-/* The next message comes on another connection. */
+/* The next message comes on another connection, and is received there. */
 static void
 test_other_connection(void **state)
 {

@@ -237,7 +237,7 @@ test_large_bytes(void **state)
 	mm_sent(&mm, 0, MM_TAG(1, MM_THERE, 0), m0, sizeof(m0));
 	mm_sent(&mm, 0, MM_TAG(1, MM_THERE, 1), small, sizeof(small));
 	mm_drive(&mm);
-	/* The small message is done, the large one not even sent. */
+	/* The request of the small message waits for the large one, which is not even sent. */
 	assert_int_equal(mm.nb_back, 0);
 	assert_int_equal(mm_count(LEAT_OP_TSEND), 0);
 	assert_int_equal(leat_msg_cancel(&tx[0]), -EOPNOTSUPP);
@@ -296,7 +296,7 @@ test_recv_bytes(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* Complete the control messages from *next on. @return the credit in the last one, or told */
+/* Complete the control messages from *next on. @return the last one's credit; told if none */
 static uint32_t
 controls(struct mm *mm, uint32_t *next, uint32_t told)
 {

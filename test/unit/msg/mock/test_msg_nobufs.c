@@ -302,8 +302,8 @@ test_close_without_limit(void **state)
 }
 
 /*
- * The peer dies while this side closes the connection, and the endpoint is shut down at the same
- * time.
+ * The peer dies while this side closes the connection and the endpoint is shut down: the requests
+ * come back with -ESHUTDOWN.
  */
 static void
 test_ends_meet(void **state)
@@ -336,7 +336,10 @@ test_end_twice(void **state)
 	assert_int_equal(mm.nb_back, 6);
 }
 
-/* Receives are cancelled while they wait for a buffer of a connection that has ended. */
+/*
+ * The connection has ended, and receives wait for a buffer: they can be cancelled, and the message
+ * goes to the next one.
+ */
 static void
 test_cancel_after_end(void **state)
 {

@@ -92,8 +92,8 @@ polls(uint16_t n)
 }
 
 /*
- * Exchange a question and its answer, so that the connection counts as a conversation; the next id
- * is 1.
+ * Exchange a question and its answer, as in a conversation of one message at a time. The next id is
+ * 1.
  */
 static void
 converse(void)

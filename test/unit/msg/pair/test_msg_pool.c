@@ -328,7 +328,7 @@ in_turn(enum leat_msg_mode mode, unsigned int buffers, uint64_t size)
 		for (i = 0; i < a.nb_back; i++) {
 			req = a.back[i];
 			if (req->conn == c[FLOOD - 1])
-				continue; /* polled in a later turn */
+				continue; /* sent again below, when b has its message */
 			assert_int_equal(leat_msg_send(req->conn, &req, 1), 1);
 		}
 		a.nb_back = 0;

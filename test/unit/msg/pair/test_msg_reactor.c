@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A context below a reactor: a's, driven by turns or blocking. b is driven by the test's loop, or
- * by a thread of its own.
+ * The context of endpoint a is polled by a reactor, which the test turns or runs blocking. b is
+ * driven by the test's loop, or by a thread of its own.
  */
 
 #include <errno.h>
@@ -221,7 +221,10 @@ test_stop(void **state)
 	finish_b();
 }
 
-/* The other side receives nothing: unsent messages are named. */
+/*
+ * The other side receives nothing: the stop times out, and its error tells the number of unsent
+ * messages.
+ */
 static void
 test_stop_names_sends(void **state)
 {

@@ -358,7 +358,7 @@ cancel_random(enum leat_msg_mode mode)
 				asked[i] = true;
 			}
 		}
-		/* Events, which do all pending work, are asked for only now and then. */
+		/* leat_msg_events(), which does all pending work, is called only now and then. */
 		end_poll(&b, (uint16_t)(1 + test_random(&random) % 3));
 		end_poll(&a, (uint16_t)(1 + test_random(&random) % 3));
 		if (turns % 64 == 0) {

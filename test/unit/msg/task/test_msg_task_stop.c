@@ -206,7 +206,10 @@ test_masked_wait(void **state)
 	assert_int_equal(bye.heard, 1);
 }
 
-/* A net that is being closed when the stop comes; and one that no task has used. */
+/*
+ * The stop comes while a net is being closed, which ends with -ECANCELED. Another net is used by no
+ * task.
+ */
 static int
 close_net(void *arg)
 {
