@@ -365,7 +365,7 @@ locks_of_strangers(void **state)
 	holder_start(&h, &b, THEN_END, 1);
 	fd = shm_open(b.name, O_RDONLY | O_CLOEXEC, 0);
 	assert_true(fd >= 0);
-	/* All bytes except those of the participants that are attached. */
+	/* Lock all bytes except those of the participants that are attached. */
 	l.l_start = (off_t)(offsetof(struct chan_block, slots) + 2 * sizeof(struct chan_slot));
 	assert_int_equal(fcntl(fd, F_OFD_SETLK, &l), 0);
 	assert_int_equal(leat_channel_recover(b.ch), 0);

@@ -3,7 +3,8 @@
 #define RPC_TASKS_H
 
 /*
- * The pair of rpc_pair.h with two sessions, in one reactor that polls both sides, and tasks of it.
+ * The pair of rpc_pair.h with two sessions, both sides of which one reactor polls, and tasks of
+ * that reactor.
  */
 
 #include <leat_reactor.h>

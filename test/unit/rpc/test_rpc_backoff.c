@@ -197,7 +197,7 @@ test_pauses(void **state)
 		longest = us > longest ? us : longest;
 		most = 2 * most < MAX_US ? 2 * most : MAX_US;
 	}
-	/* The pauses did get that long. */
+	/* The longest pause was more than half of the maximum. */
 	assert_true(longest > MAX_US / 2);
 	assert_int_equal(srv.requests, 201);
 	assert_int_equal(a.nb_ev[LEAT_RPC_DOWN], 1);

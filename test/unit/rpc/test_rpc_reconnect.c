@@ -189,7 +189,7 @@ test_late(void **state)
 		pass_until(b.nb_later == SLOTS);
 		assert_int_equal(leat_rpc_close(b.accepted, 0), 0);
 		pass_until(a.nb_back == back + SLOTS);
-		/* The loss of an END is noticed after a while. */
+		/* If b's END is lost, a finds out later: its requests then have -EHOSTDOWN. */
 		expect(0, SLOTS, reqs[0].status, 0);
 		assert_true(reqs[0].status == -ENOTCONN ||
 			    (strcmp(device, PAIR_LOSSY) == 0 && reqs[0].status == -EHOSTDOWN));

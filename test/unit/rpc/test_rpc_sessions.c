@@ -259,7 +259,7 @@ test_conf(void **state)
 	assert_int_equal(leat_ep_close(ep, 1000, NULL, NULL), 0);
 }
 
-/* Private data and the application's own refusal. */
+/* The application sees the private data of a request, and refuses it with its own reason. */
 static void
 test_priv(void **state)
 {

@@ -168,7 +168,7 @@ test_counters(void **state)
 	assert_null(strstr(ask_of(&a), "\"places\""));
 }
 
-/* The reason why a session has no connection. */
+/* A session without a connection shows the reason. */
 static void
 test_down(void **state)
 {

@@ -36,7 +36,7 @@ void tp_open(uint16_t peers, uint32_t depth);
 
 /*
  * Connect a peer whose hello gives the layer these windows, in segments, for the three classes.
- * @return its id, the same inside and outside
+ * @return its id, which the inner endpoint and the layer's share
  */
 uint16_t tp_connect(uint8_t msg, uint8_t data, uint8_t reply);
 

@@ -243,7 +243,7 @@ test_cut_by_the_device(void **state)
 	assert_non_null(strstr(ev.text, "died"));
 }
 
-/* A connection ends in the middle of long messages of both sides. */
+/* A connection ends in the middle of long messages of both sides: both ops fail. */
 static void
 test_half_done(void **state)
 {

@@ -289,7 +289,7 @@ test_credits_of_ours(void **state)
 	assert_ptr_equal(tp_poll(), &s);
 }
 
-/* All counters wrap. */
+/* Sequence numbers and credits have 16 bits, and wrap: messages pass nevertheless. */
 static void
 test_wrap_around(void **state)
 {

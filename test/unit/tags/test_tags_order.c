@@ -5,7 +5,7 @@
 #include "leat_cmocka.h"
 #include "tags_peer.h"
 
-/* Ops to a peer that the device has, from the first one on, in the order in which it got them. */
+/* @return a letter for each op to the peer that the device has, in order, from number `first` on */
 static const char *
 device_has(uint16_t peer, unsigned int first)
 {

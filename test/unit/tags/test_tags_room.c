@@ -119,7 +119,7 @@ test_stuck_peers(void **state)
 	assert_int_equal(shared, 0);
 }
 
-/* The segments complete, and the waiting messages go on, in order. */
+/* The segments of the stuck peers complete: their waiting messages go on, in order. */
 static void
 test_back(void **state)
 {
@@ -183,7 +183,7 @@ refuses(const struct leat_op *op)
 }
 
 /*
- * The device takes no sends to stuck peers: these are tried again, but not all of them in each
+ * The device takes no sends to stuck peers: the sends are tried again, but not all of them in each
  * poll.
  */
 static void
@@ -200,7 +200,7 @@ test_refused(void **state)
 	attempts = 0;
 	for (i = 0; i < 30; i++)
 		assert_null(tp_poll());
-	/* At least one and at most four attempts in each of 90 polls. */
+	/* tp_poll() polls three times: one to four attempts in each of the 90 polls. */
 	assert_in_range(attempts, 90, 90 * 4);
 	mock.takes = NULL;
 	for (i = 0; i < STUCK; i++)

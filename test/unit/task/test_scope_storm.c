@@ -39,7 +39,7 @@
 #define TASKS 64
 #define BRANCHES 3
 #define DEPTH 3
-/* A round takes far fewer turns. */
+/* Limit of turns of a round, which takes far fewer. */
 #define TURNS_MAX 100000
 
 static unsigned int nb_rounds = ROUNDS;
@@ -278,7 +278,7 @@ turns(unsigned int n)
 		(void)leat_task_yield();
 }
 
-/* The children of a step are one level deeper; an argument holds only the level. */
+/* @return the argument for the children of a step: an argument holds the level, one deeper here */
 static void *
 deeper(const void *arg)
 {

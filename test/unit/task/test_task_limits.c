@@ -83,7 +83,7 @@ overflow_in_child(enum leat_task_guard guard, bool handler, char *text, size_t l
 
 		if (dup2(fds[1], STDERR_FILENO) < 0)
 			_exit(1);
-		/* cmocka installs a handler of its own. */
+		/* Replace the handler that cmocka has installed. */
 		(void)signal(SIGSEGV, handler ? _exit : SIG_DFL);
 		task_test_begin(&t, &conf);
 		(void)task_test_spawn(&t, "neighbour", diver, &ok);

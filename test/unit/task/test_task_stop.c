@@ -161,7 +161,7 @@ test_spawned_by_poller(void **state)
 		check_spawned_by_poller(every);
 }
 
-/* Spawn a task from a message, such as another lcore sends. */
+/* Spawn a task from a message, as another lcore may send it. */
 static void
 spawning_message(void *arg)
 {
@@ -388,7 +388,10 @@ test_not_cancelled_after_a_stop(void **state)
 	assert_null(strstr(leat_err_msg(), "meanwhile"));
 	assert_int_equal(leat_task_detach(task_test_spawn(&t, "s", spawn_and_sleep, &fresh)), 0);
 	test_clock += 2 * DEADLINE_US * (uint64_t)US;
-	/* A stop of a run that begins: in its first housekeeping all tasks are cancelled again. */
+	/*
+	 * A stop before a run begins: in the run's first housekeeping all tasks are cancelled
+	 * again.
+	 */
 	leat_reactor_stop(t.r, LEAT_REACTOR_STOP_NO_DEADLINE);
 	assert_int_equal(leat_reactor_run(t.r), 0);
 	assert_int_equal(slept, 0);
