@@ -13,12 +13,14 @@
  *            0                                         size
  *
  * Messages are consumed in the order of their numbers, so the bytes in use are one stretch. The
- * stretch may wrap around the end; a message that does not fit there in one piece leaves a gap.
+ * stretch may wrap around: a message that does not fit in one piece before the end of the buffer
+ * begins at 0, and leaves a gap at the end.
  *
  * When no message is left in the buffer the producer starts at 0 again. It learns what was consumed
- * from the credits that come with messages of the opposite direction, and every RING_BUF_LAP bytes
- * it reads dir.consumed itself. So a connection with few bytes in flight stays in few pages,
- * however much it sends; the pages behind are never touched and take no memory.
+ * from the credits that come with messages of the opposite direction; and each time it has sent
+ * RING_BUF_LAP bytes, it reads dir.consumed (ring_shared.h) itself. So a connection with few bytes
+ * in flight stays in the first few pages of the buffer, however much it sends; the other pages are
+ * never touched and take no memory.
  *
  * Only the producer reads and writes struct ring_buf; the consumer reads the bytes of published
  * messages.
@@ -46,12 +48,13 @@ struct ring_buf {
 	char *mem;
 	/* FIFO of the messages in the buffer, oldest first; as many entries as there are slots */
 	struct ring_buf_msg *msgs;
-	uint32_t mask;	      /* entries of msgs - 1 */
-	uint32_t first, next; /* oldest entry and next free entry of msgs; & mask: the index */
-	uint32_t head;	      /* offset where the next message begins */
-	uint32_t size;	      /* bytes of mem */
+	uint32_t mask; /* entries of msgs - 1 */
+	/* counters of the oldest entry and of the next free one; counter & mask: index in msgs */
+	uint32_t first, next;
+	uint32_t head; /* offset where the next message begins */
+	uint32_t size; /* bytes of mem */
 	uint32_t lap;  /* bytes taken since RING_BUF_LAP last forced a read of dir.consumed */
-	size_t mapped; /* bytes mapped, msgs and mem */
+	size_t mapped; /* bytes mapped for msgs and mem together */
 };
 
 /*

@@ -287,7 +287,7 @@ deliver(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link,
 	leat_op_finish_as(ep, op, status, len, true);
 }
 
-/* Handle slots one by one. head is that of the first, which has arrived. @return slots handled */
+/* Handle slots one by one, from one that has arrived; head: its head. @return slots handled */
 static __rte_noinline uint32_t
 rx_general(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint64_t head)
 {
@@ -312,7 +312,7 @@ rx_general(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint
 		nr++;
 		ring_credit(link, slot->credit);
 		slot = &link->rx_slots[ring_rx_place(link, slot->next)];
-		/* PUBLISH: pairs with ring_tx_publish() */
+		/* edge PUBLISH: pairs with ring_tx_publish() */
 		head = __atomic_load_n(&slot->head, __ATOMIC_ACQUIRE);
 	} while (RING_HEAD_IS(head, nr) && nr != end && rep->copy_left > 0);
 	link->rx_slot = slot;

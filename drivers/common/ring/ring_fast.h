@@ -6,7 +6,8 @@
  * Fast paths for runs of the commonest ops: post small SENDs to one peer, post RECVs for any peer,
  * and receive small messages while each takes the oldest RECV. A message moves one cache line
  * between the cores; most of the remaining time goes to the bookkeeping of ops, for which these
- * paths use leat_order_fast.h. ring_shared.h explains the edges, such as PUBLISH and FREE.
+ * paths use leat_order_fast.h. ring_shared.h explains the edges, such as PUBLISH and FREE. A plain
+ * op is one for which leat_op_is_plain() is true: it has no flags and uses its default queue.
  */
 
 #include <rte_prefetch.h>
@@ -19,20 +20,20 @@
 /* ---- where the next message goes ---- */
 
 /*
- * The producer fills slots in order, place by place. But every RING_LAP slots, if all earlier
- * messages have been consumed, it goes back to place 0. So a conversation of few messages uses few
- * cache lines, which stay in the first-level caches; each exchange would take longer if it went
- * through all slots. Therefore each message names the place of the next one, and the producer
- * records for each place the number of the message that it last put there, to know which places
- * are free.
+ * A place is the index of a slot. The producer fills slots place by place. But every RING_LAP
+ * slots, if all earlier messages have been consumed, it goes back to place 0. So a conversation of
+ * few messages uses few cache lines, which stay in the first-level caches; each exchange would take
+ * longer if it went through all slots. Therefore each message names the place of the next one, and
+ * the producer records for each place the number of the message that it last put there, to know
+ * which places are free.
  *
  *     place    0 1 2 3 ... 15 16 ...    message n, at tx.place, names the place of n + 1: tx.next
  *     message  16 17       15
  *              `--<--------'
  *
- * A head holds only the low 16 bits of its message's number. When the producer has skipped a place
- * for many messages, the old head there can have the same 16 bits as the message that will be put
- * there next, and the consumer would take the old message for the new one. In this case the
+ * A slot's head holds only the low 16 bits of its message's number. When the producer has skipped a
+ * place for many messages, the old head there can have the same 16 bits as the message that will be
+ * put there next, and the consumer would take the old message for the new one. In this case the
  * producer replaces the number in the old head by the number before the expected one. It does so
  * before a message names the place to the consumer. (0 would not be safe: it is the number in the
  * head of every 65536th message.)
@@ -50,7 +51,7 @@ ring_tx_free(const struct ring_link *link, uint32_t place)
  * Choose another place than `next`, which is not free. Either the ring is full, or `next` holds a
  * message that was not yet consumed when the producer last went back to place 0. There are at most
  * two such messages, in adjacent places: skip them.
- * @return the place; `next`: there is no other
+ * @return the place, or `next` if no other place is free
  */
 static inline uint32_t
 ring_tx_over(const struct ring_link *link, uint32_t next)
@@ -66,8 +67,8 @@ ring_tx_over(const struct ring_link *link, uint32_t next)
 }
 
 /*
- * Advance the cursor from a message that was filled in to the one after it, and choose the place
- * which that one will name as the next.
+ * Move the cursor from a message that was filled in to the following message, and choose the place
+ * that the following message will name as the next.
  */
 static __rte_always_inline void
 ring_tx_advance(struct ring_link *link, struct ring_cursor *c)
@@ -100,7 +101,7 @@ ring_tx_room(struct ring_link *link, uint32_t place)
 	return likely(ring_tx_free(link, place)) || ring_tx_refresh(link, place);
 }
 
-/* Fill in the fields beside the head and the payload. @return the value for the head */
+/* Fill in all fields except the head and the payload. @return the value for the head */
 static __rte_always_inline uint64_t
 ring_tx_fill(struct ring_link *link, const struct ring_cursor *c, uint32_t type, uint32_t flags,
 	     uint64_t len)
@@ -141,7 +142,7 @@ ring_tx_touch_slot(struct ring_slot *slot, bool second)
 		*(volatile uint64_t *)&slot->w[RING_WORDS - 1] = 0;
 }
 
-#define RING_TOUCH 32 /* slots, 64 lines: about as many stores as a store buffer holds */
+#define RING_TOUCH 32 /* slots touched at a time: 64 lines, about the stores of a store buffer */
 
 static __rte_always_inline void
 ring_tx_touch(struct ring_link *link, uint32_t n, bool second)
@@ -189,7 +190,7 @@ ring_tx_buf(struct ring_link *link, const struct ring_cursor *c, uint32_t len)
 	return ring_buf_take(b, link->tx_seen, c->nr, len);
 }
 
-/* The word by which a slot names bytes in the buffer: their offset, or their address. */
+/* Return how a slot names bytes in the buffer: by offset if RING_FOREIGN, otherwise by address. */
 static __rte_always_inline uint64_t
 ring_tx_buf_at(const struct ring_link *link, const void *buf)
 {
@@ -232,11 +233,12 @@ ring_send_fill(struct ring_link *link, const struct ring_cursor *c, const struct
 }
 
 /*
- * Post several SENDs in groups, and publish the first slot of a group last. The consumer looks only
- * at that first slot, so it does not take the lines of the other slots away while the producer
- * writes them. Then it can fetch the lines of the whole group at once, because the first slot says
- * how many slots follow. If the producer published each slot at once, the consumer would fetch
- * their lines one after the other, each just after it was written.
+ * The most slots in a group. Several SENDs are posted in groups, and the first slot of a group is
+ * published last. The consumer looks only at that first slot, so it does not take the lines of the
+ * other slots away while the producer writes them. Then it can fetch the lines of the whole group
+ * at once, because the first slot says how many slots follow. If the producer published each slot
+ * at once, the consumer would fetch their lines one after the other, each just after it was
+ * written.
  */
 #define RING_GROUP 8
 static_assert(RING_GROUP - 1 <= RING_MORE_MAX, "fits into the head");
@@ -253,7 +255,7 @@ ring_send_groups(struct ring_ep *rep, struct ring_link *link, struct leat_op **o
 	uint32_t more = 0;
 
 	/*
-	 * Count the ops for this peer, so that no line is requested that will not be written. Most
+	 * Count the ops for this peer, so that only lines that will be written are requested. Most
 	 * bursts are for one peer, so look at the last op first.
 	 */
 	if (unlikely(ops[n - 1]->peer != id))
@@ -478,7 +480,7 @@ ring_rx_run(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uin
 			break;
 		op = rep->recvs[recv & rep->recv_mask].op;
 		if (op == NULL)
-			__builtin_unreachable(); /* there are no gaps */
+			__builtin_unreachable(); /* recv_gaps is 0: every entry has an op */
 		if (unlikely(q->head != op || op->size < len || op->flags != 0))
 			break;
 		if (datagram && (RING_HEAD_FLAGS(head) & RING_F_INLINE) == 0)
@@ -492,7 +494,7 @@ ring_rx_run(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uin
 		nr++;
 		credit = slot->credit;
 		slot = &link->rx_slots[ring_rx_place(link, slot->next)];
-		/* PUBLISH: pairs with ring_tx_publish() */
+		/* edge PUBLISH: pairs with ring_tx_publish() */
 		head = __atomic_load_n(&slot->head, __ATOMIC_ACQUIRE);
 	} while (RING_HEAD_IS(head, nr) && (!datagram || rep->copy_left > 0));
 	n = recv - rep->recv_head;

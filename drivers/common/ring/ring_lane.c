@@ -83,8 +83,8 @@ ring_lane_place(struct ring_lane *lane, const struct ring_shape *shape, void *sh
 	lane->nr = (uint64_t *)(o + l.nr);
 	lane->mask = shape->nb - 1;
 	/*
-	 * -1: no message yet. The place counts as consumed long ago (the comparison is signed), and
-	 * the number agrees with a head of 0 (see ring_tx_advance()).
+	 * Number -1: the place has held no message yet. It counts as consumed long ago (the
+	 * comparison is signed), and -1 agrees with a head of 0 (see ring_tx_advance()).
 	 */
 	memset(lane->nr, 0xff, shape->nb * sizeof(*lane->nr));
 	if (RING_FOREIGN) {

@@ -135,7 +135,7 @@ end_moves(struct leat_ep *ep, struct ring_link *link, enum ring_closed closed, i
 	uint32_t i;
 
 	__atomic_store_n(&link->mine->closed, (uint32_t)closed, __ATOMIC_RELAXED);
-	/* CLOSED before the buffers are used again; pairs with ring_share_still() of the peer. */
+	/* Set CLOSED before buffers are used again; pairs with the peer's ring_share_still(). */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	ring_moves_end(ep, link, err);
 	for (i = 0; link->tx_unacked > 0 && i <= link->tx_mask; i++) {

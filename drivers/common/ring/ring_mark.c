@@ -57,7 +57,7 @@ watch(struct ring_ep *rep, struct ring_link *link)
 	swap(rep, link->idx, rep->nb_watched++);
 }
 
-/* Earlier messages and acks may not have been marked, so look at the link once more: queue it. */
+/* Stop watching a link. Earlier messages and acks may lack marks: queue it for one more look. */
 static void
 unwatch(struct ring_ep *rep, struct ring_link *link)
 {
@@ -99,7 +99,7 @@ want_of_all(struct ring_ep *rep, bool many)
 
 /* ---- the peer's want ---- */
 
-/* Obey the peer's want: mark from now on, or do not, and answer. */
+/* Obey the peer's want: start or stop marking, and answer. */
 static void
 go_by(struct ring_link *link, uint32_t wanted)
 {
@@ -110,12 +110,12 @@ go_by(struct ring_link *link, uint32_t wanted)
 	/* In drivers/ring the peer wrote the expected answer itself, when it connected. */
 	if (__atomic_load_n(marks, __ATOMIC_RELAXED) == wanted)
 		return;
-	/* MARKS: pairs with answered() */
+	/* edge MARKS: pairs with answered() */
 	__atomic_store_n(marks, wanted, __ATOMIC_RELEASE);
 	ring_link_bell(link);
 }
 
-/* Has the peer answered this side's want? MARKS: pairs with go_by() of the peer. */
+/* Has the peer answered this side's want? Edge MARKS: pairs with go_by() of the peer. */
 static bool
 answered(const struct ring_ep *rep, const struct ring_link *link)
 {

@@ -44,9 +44,9 @@
 void ring_marks_put(struct ring_ep *rep);
 
 /*
- * MARK: remember to mark a link; ring_marks_put() sets the marks at the end of the post. The marks
- * of peers that connected one after the other are in one word, so a burst to many peers of one
- * endpoint needs few atomic instructions.
+ * Remember to mark a link (edge MARK); ring_marks_put() sets the marks at the end of the post. The
+ * marks of peers that connected one after the other are in one word, so a burst to many peers of
+ * one endpoint needs few atomic instructions.
  */
 static inline void
 ring_marks_add(struct ring_ep *rep, const struct ring_link *link)

@@ -9,10 +9,11 @@
  * message this is O(1). For a tagged message it is a walk, in both lists, over the receives posted
  * before the first fit.
  *
- * A message that fits no receive stays in its slot, and the scan goes on behind it. Its note is in
- * two lists of its kind: the endpoint's, for receives from any peer, with the oldest message of all
- * peers first; and the peer's. Invariant: no posted receive fits any unexpected message. So a new
- * message is matched against receives only, and a new receive against unexpected messages only.
+ * A message that fits no receive stays in its slot, and the scan goes on after it. The note of the
+ * message is in two lists of its kind: the endpoint's, for receives from any peer, with the oldest
+ * message of all peers first; and the peer's. Invariant: no posted receive fits any unexpected
+ * message. So a new message is matched against receives only, and a new receive against unexpected
+ * messages only.
  */
 
 #include "ring_match.h"
@@ -252,7 +253,7 @@ ring_note_purge(struct ring_ep *rep, struct ring_link *link)
 			uint64_t head = __atomic_load_n(&slot->head, __ATOMIC_RELAXED);
 
 			next = TAILQ_NEXT(note, by_link);
-			/* CLAIM: did the producer win? Only slots with RING_F_ACK have a state. */
+			/* Was the op recalled? Only slots with RING_F_ACK have a state. */
 			if ((RING_HEAD_FLAGS(head) & RING_F_ACK) != 0 &&
 			    __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == RING_RECALLED)
 				note_consume(rep, note, k);

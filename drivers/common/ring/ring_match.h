@@ -101,7 +101,7 @@ ring_head_sane(const struct ring_ep *rep, uint64_t head)
 #endif
 }
 
-/* Find the word of a slot where the payload, or its address, begins: behind the immediate. */
+/* Find the word of a slot where the payload, or its address, begins: after any immediate. */
 static inline const uint64_t *
 ring_payload(const struct ring_slot *slot, uint64_t head)
 {
@@ -116,7 +116,7 @@ ring_payload_at(const struct ring_slot *slot, uint64_t head)
 }
 
 #if RING_FOREIGN
-/* Copy a message straight from the sender's buffer, which is shared. @return as ring_fetch() */
+/* Copy a message from the sender's buffer, which both sides map. @return as ring_fetch() */
 static inline int
 ring_fetch_shared(struct leat_ep *ep, struct ring_link *link, const struct ring_slot *slot,
 		  uint64_t head, uint64_t nr, const struct leat_op *op)
@@ -136,8 +136,8 @@ ring_fetch_shared(struct leat_ep *ep, struct ring_link *link, const struct ring_
 }
 
 /*
- * Fetch a payload that does not lie in its slot: copy it out of the buffer or of shared memory, or
- * ask the sender for it in chunks.
+ * Fetch a payload that does not lie in its slot: copy it out of the connection's buffer or of
+ * shared memory, or ask the sender for it in chunks.
  * @return 0: copied, or too long for the receive; RING_GO: the bytes come later; -ECONNRESET: the
  * sender broke the protocol, or takes the message back because it closes
  */

@@ -84,7 +84,7 @@ put_room(const struct ring_link *link)
 {
 	const struct ring_moves *m = &link->moves;
 
-	/* FREE of a chunk: pairs with take_all(); the peer has read the chunk's last content */
+	/* edge FREE of a chunk: pairs with take_all(); the peer has read its last content */
 	return m->put - m->seen <= m->tx_mask ||
 	       m->put - __atomic_load_n(&link->mine->chunks_taken, __ATOMIC_ACQUIRE) <= m->tx_mask;
 }
@@ -99,7 +99,7 @@ put(struct ring_link *link, uint16_t kind, uint64_t nr, const void *from, uint32
 	c->id = (uint16_t)nr;
 	c->kind = kind;
 	memcpy(c->data, from, len);
-	/* PUBLISH of a chunk: pairs with take_all() */
+	/* edge PUBLISH of a chunk: pairs with take_all() */
 	__atomic_store_n(&link->mine->chunks_put, ++m->put, __ATOMIC_RELEASE);
 }
 
@@ -270,7 +270,7 @@ take_all(struct leat_ep *ep, struct ring_link *link, uint32_t max)
 		else
 			ok = take_answer(ep, link, id & (uint16_t)link->tx_mask, c->data, len);
 		rep->copy_left -= (int64_t)len;
-		/* FREE of a chunk: pairs with put_room() and put_all() of the peer */
+		/* edge FREE of a chunk: pairs with put_room() and put_all() of the peer */
 		__atomic_store_n(&link->theirs->chunks_taken, ++m->taken, __ATOMIC_RELEASE);
 	}
 	if (n > 0)

@@ -11,17 +11,18 @@
  *                   slot, without the bytes  ------->  finds the receive, or the region
  *                                            <-------  ack RING_GO
  *                   chunks put, by its polls ------->  chunks taken, by its polls
- *                   SEND: done with the last           WRITE: ack with the last
+ *                   SEND: done with the last chunk     WRITE: ack with the last chunk
  *     READ          slot                     ------->  checks the region
- *                                            <-------  chunks put; an ack only if that fails
+ *                                            <-------  chunks put; an ack only on failure
  *
  * The consumer takes chunks as they arrive; unexpected messages do not hold chunks up. While a
- * WRITE's bytes come in, the consumer scans no message behind the WRITE, so that a peer's ops take
+ * WRITE's bytes come in, the consumer scans no message after the WRITE, so that a peer's ops take
  * effect in the order in which the peer posted them.
  *
- * A chunk names its message by the message's number modulo slots. The number of a message that was
- * given up may be used again. So before a move begins, or ends early, the consumer takes all chunks
- * that were put before.
+ * A move is the transfer of one message's bytes. A chunk names its message by the message's number
+ * modulo the number of slots. After a message was given up, a later message may have the same
+ * number. So before a move begins, or ends early, the consumer takes all chunks that were put
+ * before.
  */
 
 #include <stdbool.h>
@@ -64,7 +65,10 @@ enum ring_move_kind {
 	RING_MOVE_READ,	 /* a READ is answered */
 };
 
-/* A large message or request that the peer posted and that is in progress. */
+/*
+ * A large message or request that the peer posted and that is in progress. A field whose comment
+ * begins with RECV, WRITE or READ is used by moves of this kind only.
+ */
 struct ring_move {
 	struct leat_op *op;	/* RECV: the receive */
 	struct ring_move *next; /* READ: in ring_moves.answers */
@@ -79,7 +83,7 @@ struct ring_move {
 /* A link's large messages that are in progress. */
 struct ring_moves {
 	uint32_t nb; /* messages of both sides in progress; while > 0 polls look at chunks */
-	uint32_t tx_mask, rx_mask; /* chunks of each direction - 1 */
+	uint32_t tx_mask, rx_mask; /* number of chunks of each direction - 1 */
 	uint32_t rx_bytes_len;
 	const char *rx_bytes;  /* the peer's buffer, that this side consumes from */
 	const char *violation; /* how the peer broke the protocol; NULL: it did not */
@@ -89,7 +93,7 @@ struct ring_moves {
 	/* Sources of the chunks to put: this side's ops, and answers to the peer's READs. */
 	struct leat_op *out_head, *out_tail;
 	struct ring_move *answers, *answers_tail;
-	bool answer_next;	/* ops and answers take turns */
+	bool answer_next;	/* toggled for each chunk: ops and answers take turns */
 	struct ring_move *in;	/* incoming moves, by the message's number modulo slots */
 	uint32_t in_mask;	/* slots of the peer's direction - 1 */
 	struct ring_move write; /* the WRITE that comes in; there is one at most */
@@ -127,7 +131,8 @@ ring_violation(struct ring_ep *rep, struct ring_link *link, const char *what)
 void ring_move_recv(struct leat_ep *ep, struct ring_link *link, uint64_t nr, uint64_t len,
 		    struct leat_op *op);
 /*
- * Begin a large WRITE, or look at it again: the scan stays at the WRITE until it has ended.
+ * Begin to receive a large WRITE, or continue: the scan of the link's messages stays at the WRITE
+ * until the WRITE has ended.
  * @param[out] status of the WRITE, when it has ended
  * @return false: the link waits for the WRITE's bytes
  */

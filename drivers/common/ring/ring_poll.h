@@ -35,7 +35,7 @@
 typedef uint32_t (*ring_poll_link_fn)(struct leat_ep *ep, struct ring_ep *rep,
 				      struct ring_link *link, uint64_t head);
 
-/* Read the head of a link's next slot. PUBLISH: pairs with ring_tx_publish(). */
+/* Read the head of a link's next slot. Edge PUBLISH: pairs with ring_tx_publish(). */
 static __rte_always_inline uint64_t
 ring_rx_head(const struct ring_link *link)
 {
@@ -43,8 +43,9 @@ ring_rx_head(const struct ring_link *link)
 }
 
 /*
- * Does a link have messages, chunks or acks to handle? PUBLISH and ACK: relaxed loads suffice,
- * since nothing else is read; polls and ring_acks() load the same words with acquire.
+ * Does a link have messages, chunks or acks to handle? Relaxed loads of the words of edges PUBLISH
+ * and ACK suffice, since nothing else is read; polls and ring_acks() load the same words with
+ * acquire.
  */
 static inline bool
 ring_link_ready(const struct ring_link *link)
@@ -165,8 +166,8 @@ ring_queue_take(struct ring_ep *rep)
 }
 
 /*
- * Prefetch what the turns of queued links to come will read. n links are queued: prefetch the link
- * 2 * RING_AHEAD places ahead, and the slot of the link RING_AHEAD places ahead.
+ * Prefetch what poll will read of the next queued links: the link 2 * RING_AHEAD entries ahead in
+ * the queue, and the slot of the link RING_AHEAD entries ahead. n links are queued.
  */
 static __rte_always_inline void
 ring_queue_prefetch(const struct ring_ep *rep, uint32_t n)

@@ -86,9 +86,10 @@ struct ring_oplist {
 struct ring_op {
 	struct leat_op *next; /* next receive of a ring_oplist, or next op of ring_moves.out_* */
 	struct leat_op *prev;
-	uint64_t seq;	/* receive: order of posting; other op, RING_FOREIGN: bytes moved so far */
-	uint64_t nr;	/* other op: number of the message */
-	uint32_t place; /* other op: place of its slot */
+	/* of a receive: order of posting; of another op, if RING_FOREIGN: bytes moved so far */
+	uint64_t seq;
+	uint64_t nr;	/* not of a receive: number of the op's message */
+	uint32_t place; /* not of a receive: place of the message's slot */
 };
 static_assert(sizeof(struct ring_op) <= sizeof(uint64_t) * LEAT_OP_DRV_WORDS, "fits into an op");
 
@@ -132,10 +133,10 @@ struct ring_link {
 	struct ring_cursor tx __attribute__((aligned(LEAT_CACHE_LINE)));
 	struct ring_slot *tx_slots;
 	uint64_t *tx_nr;
-	uint64_t tx_seen; /* the peer's consumed, as last read */
+	uint64_t tx_seen; /* the peer's dir.consumed, as last read */
 	uint32_t tx_mask;
 	uint16_t mark;		  /* bit of this link on the peer's board */
-	struct ring_board *board; /* the peer's, while the peer wants marks; else NULL */
+	struct ring_board *board; /* the peer's board, while it wants marks; else NULL */
 
 	/* line 2: acks, flow control */
 	struct leat_op **tx_ops __attribute__((aligned(LEAT_CACHE_LINE)));
@@ -165,8 +166,8 @@ struct ring_link {
 	uint8_t state;	       /* enum ring_link_state */
 	uint8_t side;	       /* 0: connector, 1: acceptor */
 	bool tx_refused;       /* a post found no room */
-	uint32_t recalls_seen; /* the peer's recalls, as last read */
-	uint32_t wanted;       /* the peer's want that this side obeys */
+	uint32_t recalls_seen; /* number of ops that the peer recalled, as last read */
+	uint32_t wanted;       /* the peer's want (ring_mark.h) that this side obeys */
 	TAILQ_ENTRY(ring_link) pending;
 #if RING_FOREIGN
 	struct ring_moves moves __attribute__((aligned(LEAT_CACHE_LINE)));
@@ -178,7 +179,7 @@ static_assert(offsetof(struct ring_link, tx) == LEAT_CACHE_LINE, "poll needs one
 static_assert(offsetof(struct ring_link, tx_ops) == 2 * LEAT_CACHE_LINE, "post needs one line");
 static_assert(offsetof(struct ring_link, trecvs) == 3 * LEAT_CACHE_LINE, "acks need one line");
 static_assert(offsetof(struct ring_link, buf) == 4 * LEAT_CACHE_LINE, "matching needs one line");
-/* Not a power of two: if it were, the first lines of all links would share an eighth of a cache. */
+/* Not a power of two, or the first lines of all links would share an eighth of a cache. */
 static_assert(sizeof(struct ring_link) == (RING_FOREIGN ? 10 : 6) * LEAT_CACHE_LINE,
 	      "a link is six lines, or ten");
 static_assert(RING_MTU_MAX * 4 <= RING_BUF_MAX, "a buffer holds some of the longest datagrams");
@@ -203,15 +204,15 @@ struct ring_region {
 
 /* Counts of lost datagrams; written by the owner with relaxed stores, read by telemetry. */
 struct ring_lost {
-	uint64_t full;	     /* sent by this endpoint, found no room */
-	uint64_t too_long;   /* received by this endpoint, longer than its mtu */
-	uint64_t unreceived; /* received by this endpoint, found no posted receive */
+	uint64_t full;	     /* this endpoint sent them, and the ring or buffer had no room */
+	uint64_t too_long;   /* they came to this endpoint, and were longer than its mtu */
+	uint64_t unreceived; /* they came to this endpoint, and no receive was posted */
 };
 
 /* Ids of links that a poll must look at: a FIFO with each id at most once, see ring_poll.h. */
 struct ring_queue {
 	uint16_t *nrs;
-	uint64_t *queued; /* a bit per id */
+	uint64_t *queued; /* a bit per id: is it in the FIFO? */
 	uint32_t nb;	  /* ids are 0..nb - 1 */
 	uint32_t mask;
 	uint32_t head;
@@ -225,7 +226,7 @@ struct ring_mark {
 	uint64_t marks;
 };
 
-#define RING_MARKS 8 /* words of marks that a post collects */
+#define RING_MARKS 8 /* words of marks that a post collects, at most */
 
 struct ring_ep {
 	/* poll */
@@ -233,10 +234,10 @@ struct ring_ep {
 	struct ring_link **links; /* up or closing; the watched ones first */
 	uint32_t nb_links;
 	uint32_t nb_watched; /* if many is set: links whose peers are not known to mark yet */
-	uint32_t start;	     /* index where the next poll begins; if many: among watched links */
+	uint32_t start;	     /* index in links where the next poll begins; if many, among watched */
 	bool many;	     /* this endpoint asks its peers for marks; see ring_mark.h */
 	uint32_t nb_marks;   /* entries of marks[] */
-	uint32_t nb_polls;   /* RING_FOREIGN, if many: polls so far; see ring_unmarked() */
+	uint32_t nb_polls;   /* polls, if RING_FOREIGN and many; see ring_unmarked() */
 	int64_t copy_left;   /* bytes left of this poll's RING_COPY_BUDGET */
 	/* RECVs for any peer: a FIFO, so that the fast path touches nothing but the op */
 	struct ring_recv *recvs;
@@ -327,7 +328,7 @@ void ring_link_bell(struct ring_link *link);
 void ring_link_wake_now(const struct ring_link *link);
 /* Tell the peer that this side is closed: CLOSED, then BELL. */
 void ring_link_report_closed(struct ring_link *link, enum ring_closed closed);
-/* RING_FOREIGN: can the peer still touch memory of this side? */
+/* Can the peer still touch memory of this side? Used with RING_FOREIGN only. */
 bool ring_link_alive(const struct ring_link *link);
 /* Free a link, which is on no list any more, and this side's part of the connection. */
 void ring_link_free(struct ring_link *link);
@@ -338,8 +339,9 @@ void ring_link_free(struct ring_link *link);
 void ring_link_abandon(struct ring_ep *rep, struct ring_link *link, const char *why);
 
 /*
- * ASLEEP: wake the peer if it sleeps, after something was published for it. No processor fence is
- * needed: before the sleeper's last look at its links, it makes all processors execute a fence.
+ * Wake the peer if it sleeps (edge ASLEEP), after something was published for it. No processor
+ * fence is needed: before the sleeper's last look at its links, it makes all processors execute a
+ * fence.
  */
 static __rte_always_inline void
 ring_link_wake(const struct ring_link *link)
@@ -351,7 +353,7 @@ ring_link_wake(const struct ring_link *link)
 		ring_link_wake_now(link);
 }
 
-/* MARK: mark the link on its peer's board, if the peer wants it. Call before ring_link_wake(). */
+/* Mark the link on its peer's board, if the peer wants marks. Call before ring_link_wake(). */
 static __rte_always_inline void
 ring_link_mark(const struct ring_link *link)
 {
@@ -365,7 +367,7 @@ ring_link_mark(const struct ring_link *link)
 struct ring_shape {
 	uint32_t nb; /* slots, a power of two */
 	bool datagram;
-	/* RING_FOREIGN */
+	/* with RING_FOREIGN only */
 	uint32_t nb_bytes;  /* bytes of the buffer, a multiple of 128 */
 	uint32_t nb_chunks; /* a power of two, or 0 */
 };
@@ -421,15 +423,15 @@ void ring_link_try_down(struct leat_ep *ep, struct ring_link *link);
  * receives, are delivered first.
  */
 void ring_link_ended(struct leat_ep *ep, struct ring_link *link, int status, const char *text);
-/* leat_driver.disconnect */
+/* Implement leat_driver.disconnect. */
 void ring_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const char *text);
 /* Close all links that are up as RING_DEAD, with -ESHUTDOWN for their ops. */
 void ring_links_abort(struct leat_ep *ep);
 /* Free all links that are up or closing, and tell their peers. No op may be in flight. */
 void ring_links_free(struct ring_ep *rep, enum ring_closed closed);
 /*
- * Look at a link that is up, after a BELL: skip messages that the peer took back, and mark as the
- * peer wants now.
+ * Look at a link that is up, after a BELL: skip messages that the peer took back, and start or stop
+ * marking as the peer asks.
  * @param closed the peer has closed and publishes nothing more
  */
 void ring_link_progress(struct ring_ep *rep, struct ring_link *link, bool closed);
@@ -537,7 +539,7 @@ ring_violated(const struct ring_link *link)
 #endif
 }
 
-/* Free the consumed slots, after all reads of them. FREE: pairs with the loads in ring_tx.c. */
+/* Free the consumed slots, after all reads of them. Edge FREE: pairs with loads in ring_tx.c. */
 static inline void
 ring_rx_publish(struct ring_link *link)
 {
@@ -561,8 +563,8 @@ ring_ack_mask(uint32_t slot_mask)
 }
 
 /*
- * Acknowledge message nr. ACK: pairs with the load in ring_acks(). This side does not touch the
- * op's buffers after the ack.
+ * Acknowledge message nr. Edge ACK: pairs with the load in ring_acks(). This side does not touch
+ * the op's buffers after the ack.
  */
 static inline void
 ring_ack(struct ring_link *link, uint64_t nr, int status, uint64_t value)

@@ -5,7 +5,7 @@
  *
  *       dir.consumed           rx_head         rx_scan
  *     -------|---- free ----------|- u x u x ----|- next slot to scan ---
- *            (published FREE)        u: unexpected, x: consumed behind an unexpected one
+ *            (published FREE)        u: unexpected, x: consumed after an unexpected message
  *
  * While messages are consumed in order rx_head and rx_scan move together, and no note is touched.
  */
@@ -95,7 +95,7 @@ rx_other(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, struct
 	return true;
 }
 
-/* Handle a message. @return false: scan this message and those behind it again later */
+/* Handle a message. @return false: scan this message and the later ones again */
 static __rte_always_inline bool
 rx_one(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, struct ring_slot *slot,
        uint64_t head, uint64_t nr)
@@ -103,8 +103,8 @@ rx_one(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, struct r
 	struct leat_op *op;
 
 	/*
-	 * A head that makes no sense; or, from a foreign peer, more messages than slots, so that
-	 * one has overwritten a message that is not consumed yet.
+	 * The head is invalid; or a foreign peer published more messages than there are slots, and
+	 * overwrote a message that is not consumed yet.
 	 */
 	if (unlikely(!ring_head_sane(rep, head) ||
 		     (RING_FOREIGN && nr - link->rx_head > link->rx_mask))) {
@@ -151,7 +151,7 @@ rx_general(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint
 		ring_credit(link, credit);
 		nr++;
 		slot = next;
-		/* PUBLISH: pairs with ring_tx_publish() */
+		/* edge PUBLISH: pairs with ring_tx_publish() */
 		head = __atomic_load_n(&slot->head, __ATOMIC_ACQUIRE);
 	} while (RING_HEAD_IS(head, nr) && nr - first < max && rep->copy_left > 0);
 	link->rx_slot = slot;
@@ -184,7 +184,7 @@ ring_rx_all(struct leat_ep *ep, struct ring_link *link)
 	} while (left > 0);
 }
 
-/* Take a link's acks, chunks and messages. head is that of its next slot. @return slots handled */
+/* Take a link's acks, chunks and messages. head: its next slot's head. @return slots handled */
 static __rte_always_inline uint32_t
 poll_link(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint64_t head)
 {
@@ -203,8 +203,8 @@ poll_link(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint6
 		return 0;
 	/*
 	 * After a single SEND an answer may follow: request the line of its slot now, while the
-	 * application works. Not after a TSEND: its answer takes longer, and the peer polls for the
-	 * answer in the same line, so requesting the line early only delayed the answer.
+	 * application works. Do not after a TSEND: its answer takes longer, and the peer polls for
+	 * the answer in the same line, so an early request only delays the answer.
 	 */
 	if (RING_HEAD_TYPE(head) == LEAT_OP_SEND && RING_HEAD_MORE(head) == 0 &&
 	    ring_tx_free(link, link->tx.place))

@@ -34,7 +34,7 @@ ring_share_bytes(struct ring_ep *rep, struct ring_link *link, uint64_t addr, uin
 bool
 ring_share_still(const struct ring_link *link)
 {
-	/* The copy comes first; pairs with the fence in end_moves() of the peer. */
+	/* The copy comes before the load; pairs with the fence in end_moves() of the peer. */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return __atomic_load_n(&link->theirs->closed, __ATOMIC_RELAXED) == RING_UP;
 }
@@ -100,7 +100,7 @@ entry_find(const struct ring_link *link, const struct leat_op *op, uint32_t regi
 	if (__atomic_load_n(&link->theirs->closed, __ATOMIC_RELAXED) != RING_UP)
 		return NULL;
 
-	/* acquire: the rest of the entry, and all that the owner wrote to the region before */
+	/* acquire: then the rest of the entry, and the owner's earlier writes, are visible */
 	if (__atomic_load_n(&e->key, __ATOMIC_ACQUIRE) != op->rkey || op->rkey == 0 ||
 	    (__atomic_load_n(&e->access, __ATOMIC_RELAXED) & leat_op_right(op->type)) == 0)
 		return NULL;
@@ -152,7 +152,7 @@ execute(struct ring_ep *rep, struct ring_link *link, const struct leat_op *op)
 	void *mem;
 	bool done;
 
-	/* Older ops take effect first. */
+	/* Older ops must take effect first. */
 	if (link->tx_unacked > 0 || region >= RING_ENTRIES)
 		return false;
 	__atomic_store_n(&link->mine->touching, region + 1, __ATOMIC_RELAXED);

@@ -26,7 +26,7 @@
  * the table, or whose link has older ops in flight, goes through the target's loop as without
  * shared memory; so the target reports what is wrong with a key.
  *
- * A connection that ends while the receiver copies: the sender sets CLOSED before it finishes its
+ * If a connection ends while the receiver copies, the sender sets CLOSED before it finishes its
  * ops, and the receiver reads CLOSED after the copy. So the receiver delivers no message whose
  * buffer the sender may have used again.
  */
@@ -94,14 +94,14 @@ ring_arenas_at(const struct ring_arenas *a, uint64_t addr, uint64_t len)
 	return NULL;
 }
 
-/* Can the peer of a link reach that buffer of this side? */
+/* Can the peer of a link reach this side's buffer buf? */
 bool ring_share_has(const struct ring_ep *rep, const struct ring_link *link, const void *buf,
 		    uint64_t len);
 /* Find bytes at a peer's address. @return NULL: the peer does not share them, a violation */
 const void *ring_share_bytes(struct ring_ep *rep, struct ring_link *link, uint64_t addr,
 			     uint64_t len);
 /*
- * After a copy from a peer's buffer: did the bytes still belong to the message?
+ * Call after a copy from a peer's buffer: did the bytes still belong to the message?
  * @return false: the peer has closed, and may have used its buffer again
  */
 bool ring_share_still(const struct ring_link *link);

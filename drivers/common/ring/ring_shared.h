@@ -34,9 +34,9 @@
  *              marks, see ring_mark.h; for the order of its parts see ring_board.h.
  *     MARKS    dir.marks      producer -> consumer
  *              From now on the producer marks every message and ack that it publishes.
- *     BELL     the device's   side -> peer
+ *     BELL     of the device  side -> peer
  *              Look at your connections (control path): ring_link_bell().
- *     ASLEEP   the device's   owner -> any thread
+ *     ASLEEP   of the device  owner -> any thread
  *              The owner sleeps: wake it after publishing something for it, ring_link_wake().
  */
 
@@ -91,7 +91,7 @@ struct ring_link;
  *     0        8                    16          24                         64               128
  *     | head   | credit next state  | tag/raddr | w[0] ...   40 B of payload |   64 more       |
  *
- *     SEND, TSEND  [imm] payload | [imm] address of the op's buffer; a datagram's: in lane.buf
+ *     SEND, TSEND  [imm] payload | [imm] address of the op's buffer, or in lane.buf (datagrams)
  *     WRITE        rkey payload | rkey address
  *     WRITE_IMM    rkey imm payload | rkey imm address
  *     READ         rkey address                          FETCH_ADD, CMP_SWAP  rkey operand compare
@@ -205,9 +205,9 @@ struct ring_lane {
 	struct leat_op **ops;
 	uint64_t *nr;		 /* producer's own: number of the message that each slot holds */
 	struct ring_note *notes; /* consumer's own */
-	struct ring_buf buf;	 /* producer's own, except its bytes */
+	struct ring_buf buf;	 /* producer's own, except the bytes in it */
 	uint32_t mask;		 /* number of slots - 1 */
-	/* RING_FOREIGN */
+	/* with RING_FOREIGN only */
 	char *bytes; /* bytes of the buffer, where the consumer has mapped them */
 	uint32_t nb_bytes;
 	uint32_t chunk_mask; /* number of chunks - 1 */

@@ -438,7 +438,7 @@ ring_acks(struct leat_ep *ep, struct ring_link *link, uint32_t max)
 	for (n = 0; n < max && link->tx_unacked > 0 && !ring_violated(link); n++) {
 		const struct ring_ack *a =
 			&link->tx_acks[link->tx_ack_head & ring_ack_mask(link->tx_mask)];
-		/* ACK: pairs with ring_ack() */
+		/* edge ACK: pairs with ring_ack() */
 		uint64_t head = __atomic_load_n(&a->head, __ATOMIC_ACQUIRE), value;
 		int status = (int32_t)(uint32_t)(head >> 32);
 		struct leat_op *op;
@@ -477,11 +477,11 @@ ring_recall(struct ring_link *link, struct leat_op *op)
 
 	/*
 	 * If the message is consumed, the ack of its op has arrived, and its slot may hold another
-	 * message by now. This load is an edge FREE, as that of ring_tx_refresh().
+	 * message by now. The load is of edge FREE, as the load in ring_tx_refresh() is.
 	 */
 	if (nr < __atomic_load_n(link->tx_consumed, __ATOMIC_ACQUIRE))
 		return false;
-	/* A peer that has asked for the op's bytes has claimed it, whatever the state says. */
+	/* A peer that has asked for the op's bytes has claimed the op, whatever slot.state says. */
 	if (RING_FOREIGN && op->type != LEAT_OP_READ && ring_op(op)->seq != RING_NOT_REQUESTED)
 		return false;
 	if (!__atomic_compare_exchange_n(&slot->state, &expected, RING_RECALLED, false,
