@@ -17,7 +17,7 @@ struct vb_cm_event {
 	enum rdma_cm_event_type type;
 	int status;
 	uint8_t rd_atom, init_rd_atom;
-	struct rdma_ud_param ud; /* UD: its parameters, instead of rd_atom and init_rd_atom */
+	struct rdma_ud_param ud; /* for UD, which does not use rd_atom and init_rd_atom */
 	uint16_t priv_len;
 	uint8_t priv[LEAT_EP_PRIV_MAX];
 };

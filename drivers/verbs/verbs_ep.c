@@ -4,7 +4,7 @@
  * Endpoints: opening, and the ways in which they end.
  *
  *     shutdown   quiesce: receives come back, sends continue
- *     its deadline passed: abort
+ *                deadline of the shutdown passed: abort
  *     destroy    close
  *
  * The queues are the transport's. An abort destroys them: only then does the device stop using

@@ -3,9 +3,9 @@
 /*
  * Finds the device, port and GID that the arguments name.
  *
- *     dev=     that device
- *     addr=    the device that rdma_cm finds behind this local address; netdev= the same with the
- *              address of an interface
+ *     dev=     the device with this name
+ *     addr=    the device that rdma_cm finds for this local address
+ *     netdev=  the device that rdma_cm finds for the address of this interface
  *     nothing  the only device with an active port; with several the user has to choose
  */
 

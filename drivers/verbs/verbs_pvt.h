@@ -113,8 +113,8 @@ uint32_t vb_mtu_bytes(enum ibv_mtu mtu);
 uint32_t vb_dead_peer_ms(uint32_t timeout, uint32_t retry);
 
 /*
- * Rules in which a device differs from InfiniBand and RoCE, for which all are false. Filled in
- * once, when the device is found. iwarp/verbs_iwarp.c explains those of iWARP.
+ * Rules in which a device differs from InfiniBand and RoCE. Devices of these two kinds have none of
+ * them. Filled in once, when the device is found. iwarp/verbs_iwarp.c explains the rules of iWARP.
  */
 struct vb_rules {
 	/* GIDs are no addresses: only rdma_cm knows which addresses lead to the device */
@@ -124,7 +124,7 @@ struct vb_rules {
 	bool no_atomics;
 	/* a device can't connect to itself, so receives can't be taken back from an SRQ */
 	bool no_loop;
-	/* the kernel moves queue pairs to RTS: the connecting side answers no response */
+	/* the kernel moves queue pairs to RTS; the connecting side gets no response to answer */
 	bool kernel_qp;
 	bool rd_atom_unset; /* a request to connect can lack the number of READs in flight */
 	bool credits;	    /* a message needs a posted receive at once: see vb_credit_take() */
@@ -164,7 +164,7 @@ struct vb_dev {
 	uint8_t rd_atom, init_rd_atom;
 	bool wr_api;	  /* ibv_wr_* is available */
 	uint64_t wr_ops;  /* the ibv_wr_* operations that are posted, IBV_QP_EX_WITH_* */
-	const char *kind; /* type of queue pairs, for messages */
+	const char *kind; /* type of queue pairs, for log messages */
 	bool srq;	  /* endpoints have a shared receive queue */
 	bool cq_ex;	  /* CQs are polled by ibv_start_poll() */
 	struct vb_rules rules;
@@ -209,7 +209,8 @@ int vb_addr_listen(struct vb_dev *d, const char *addr, struct sockaddr_storage *
 int vb_addr_connect(const char *addr, struct sockaddr_storage *ss, struct leat_lookup **lookup);
 /*
  * Query a lookup, and free it unless the result is -EINPROGRESS. @return 0: ss is set; -EAGAIN: a
- * later lookup may succeed; -EHOSTUNREACH and *why; -EINPROGRESS
+ * later lookup may succeed; -EHOSTUNREACH: the lookup failed, *why is set; -EINPROGRESS: not done
+ * yet
  */
 int vb_addr_looked_up(struct vb_dev *d, struct leat_lookup **lookup, struct sockaddr_storage *ss,
 		      const char **why);
@@ -220,9 +221,9 @@ void vb_addr_str(const struct sockaddr *sa, char *buf, size_t len);
 const char *vb_wc_name(unsigned int status);
 /* Return a text that says what to check after a completion with this status. */
 const char *vb_wc_hint(unsigned int status);
-/* Return the op's status; 1: the op gets the status of its connection. */
+/* Return the status of a completion's op; 1: the op gets the status of its connection. */
 int vb_wc_op_status(unsigned int status, bool recv);
-/* Return the status with which the connection ends. */
+/* Return the status with which the connection ends after a completion with this status. */
 int vb_wc_end_status(unsigned int status, bool recv);
 
 /* ---- connections ---- */
@@ -263,9 +264,9 @@ struct vb_ep;
 /* The part of a connection that only datagram endpoints use; see verbs_ud_conn.c. */
 struct vb_ud_conn {
 	struct vb_sender sender;
-	uint32_t qkey;	  /* the connector's, from its request */
+	uint32_t qkey;	  /* Q_Key of the connector, from its request */
 	uint32_t attempt; /* number of the attempt to connect; 0: none yet */
-	uint16_t lid;	  /* the connector's, from its request */
+	uint16_t lid;	  /* LID of the connector, from its request */
 	bool passive;	  /* the peer sent the request to connect */
 	bool foreign;	  /* passive, and the peer is not a leat program */
 };
@@ -299,20 +300,20 @@ struct vb_conn {
 	int status;	       /* ENDING: status of its ops */
 	int cause;	       /* connecting: why the last attempt failed, negative errno */
 	/*
-	 * A time in cycles. Connecting: end of all attempts; ENDING: when the end is forced;
-	 * ZOMBIE: when the wait is over.
+	 * A time in cycles. While connecting: when the attempts end; in ENDING: when the end is
+	 * forced; in ZOMBIE: when the wait is over.
 	 */
 	uint64_t deadline;
 	/*
-	 * A time in cycles. BACKOFF: of the next attempt; ENDING: until then the connection waits
-	 * for receives that its QP may be using; 0: not set.
+	 * A time in cycles; 0: not set. In BACKOFF: when the next attempt begins; in ENDING: until
+	 * when the connection waits for receives that its QP may be using.
 	 */
 	uint64_t at;
 	uint32_t backoff_us;
 	struct leat_lookup *lookup;
 	struct sockaddr_storage dst; /* ss_family 0: lookup is not done yet */
 	uint16_t priv_len;
-	uint8_t priv[VB_PRIV_ROOM]; /* sent with connect; UD, passive: sent with accept */
+	uint8_t priv[VB_PRIV_ROOM]; /* sent with connect, or if ud.passive with accept */
 	struct vb_ud_conn ud;
 };
 
@@ -349,8 +350,8 @@ struct vb_loop {
 	uint32_t untaken;  /* receives that the sends in flight have still to take */
 	uint8_t state;
 	bool empty;	/* the last message found the SRQ empty, and nothing was posted since */
-	uint32_t mark;	/* vb_ep.posts when the last message was sent */
-	uint64_t again; /* FAILED: earliest time to recreate the loop, cycles */
+	uint32_t mark;	/* value of vb_ep.posts when the last message was sent */
+	uint64_t again; /* if FAILED: earliest time to recreate the loop, cycles */
 	uint32_t wait_us;
 };
 
@@ -399,7 +400,7 @@ struct vb_ep {
 	uint32_t posts;		 /* number of lists of receives posted to the SRQ */
 	uint32_t nb_cancel;	 /* cancelled receives in the SRQ */
 	uint32_t *sw_queue;	 /* ring of the slots outside of the SRQ, by seq */
-	uint32_t sw_head, nb_sw; /* position of the first slot in it, and number of slots */
+	uint32_t sw_head, nb_sw; /* in sw_queue: position of the first slot, number of slots */
 	uint32_t sw_mask;
 	struct vb_loop loop;
 

@@ -4,7 +4,7 @@
 
 /*
  * The operations in which reliable connections (rc/) and datagrams (ud/) differ. A device takes one
- * of the two tables when it is opened, by qp=. The shared files call through it:
+ * of the two tables when it is opened, by qp=. The shared files call through the table:
  *
  *     verbs_dev.c      limits, info
  *     verbs_ep.c       alloc -> open -> quiesce -> teardown -> close      cancel
@@ -13,8 +13,8 @@
  *     verbs_conn.c     end -> ending -> release                           progress, device_failed
  *     verbs_wait.c     look, by_the_clock
  *
- * Ops and completions don't go through it: post and poll are pointers of the endpoint, set when it
- * is opened.
+ * Ops and completions don't go through the table: post and poll are pointers of the endpoint, set
+ * when it is opened.
  *
  * iWARP is RC with other rules: struct vb_rules.
  */
@@ -86,12 +86,12 @@ struct vb_transport {
 	void (*answered)(struct vb_conn *c, const struct vb_cm_event *ev);
 	enum vb_refusal (*refusal)(const struct vb_ep *e, const struct vb_cm_event *ev);
 	/*
-	 * Handle a disconnect by the other side of a connection that is up. UD: NULL, a connection
-	 * has no id by then.
+	 * Handle a disconnect by the other side of a connection that is up. NULL for UD, where a
+	 * connection has no id by then.
 	 */
 	void (*left)(struct vb_conn *c);
 
-	/* Parse a request's private data into req. @return false: the request was dealt with */
+	/* Parse a request's private data into req. @return false: it is handled already */
 	bool (*request)(struct vb_ep *e, const struct vb_cm_event *ev, struct vb_request *req);
 	/* Copy the request to its new connection. */
 	void (*requested)(struct vb_conn *c, const struct vb_cm_event *ev,

@@ -12,7 +12,7 @@
  * completions that came before. Verbs can only look by polling. Completions found then wait in the
  * library for the next poll, and arming fails with -EAGAIN.
  *
- * Each CQ event that was read must be acknowledged, or ibv_destroy_cq() waits for that for ever.
+ * Each CQ event that was read must be acknowledged, or ibv_destroy_cq() never returns.
  */
 
 #include <errno.h>
@@ -100,7 +100,7 @@ readable(const struct vb_ep *e)
 {
 	struct epoll_event ev;
 
-	/* If a signal interrupts the call: false, and the caller's own wait finds the event. */
+	/* If a signal interrupts the call, return false: the caller's own wait finds the event. */
 	return epoll_wait(e->wait_fd, &ev, 1, 0) > 0;
 }
 

@@ -8,8 +8,8 @@
 
 struct wc_row {
 	const char *name;
-	int op;	      /* status of a send or one-sided op; 1: that of its connection */
-	int recv;     /* status of a receive; 1: that of its connection */
+	int op;	      /* status of a send or one-sided op; 1: its connection's status */
+	int recv;     /* status of a receive; 1: its connection's status */
 	int end;      /* status of the connection's end, after a send or one-sided op */
 	int recv_end; /* status of the connection's end, after a receive */
 	const char *hint;

@@ -7,7 +7,7 @@
  * get ESTABLISHED. The connecting side gets no response that it would have to answer.
  *
  * Addresses. A device has one GID, made of its hardware address. The source addresses of
- * connections are those behind which rdma_cm finds the device.
+ * connections are the local addresses for which rdma_cm finds the device.
  *
  * WRITEs complete when they are sent, not when they are placed, and a WRITE that was refused
  * completes with success. So a list of requests with a WRITE ends with a READ, and the WRITEs count
@@ -42,7 +42,7 @@ const struct vb_rules vb_iwarp_rules = {
 	.kernel_qp = true,
 	.rd_atom_unset = true, /* older kernels leave rd_atom unset */
 	.credits = true,
-	.own_requests = true, /* READs behind WRITEs, and WRITEs of credits */
+	.own_requests = true, /* READs after WRITEs, and WRITEs of credits */
 	.sent_only = true,
 	.leave_flushes = true,
 	.sink_open = true,

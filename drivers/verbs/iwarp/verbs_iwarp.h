@@ -5,7 +5,7 @@
 /*
  * iWARP: additions to the reliable connections of rc/.
  *
- *     verbs_iwarp.c           its rules; addresses, a READ behind WRITEs, registration for READs
+ *     verbs_iwarp.c           its rules; addresses, a READ after WRITEs, registration for READs
  *     verbs_iwarp_credits.c   flow control, and the hellos of connect and accept that it needs
  */
 
@@ -15,7 +15,7 @@
 struct vb_credit {
 	uint32_t granted; /* written by the other side: total number of SENDs that it permits */
 	uint32_t mine;	  /* source of the WRITE to the other side's granted */
-	uint32_t echo;	  /* destination of the READs behind WRITEs */
+	uint32_t echo;	  /* destination of the READs after WRITEs */
 	struct ibv_mr *mr;
 	uint32_t sent;
 	uint32_t posted; /* total number of buffers posted */
@@ -61,7 +61,7 @@ void vb_credit_start(struct vb_conn *c, const struct vb_hello *h);
 bool vb_credit_take(struct vb_conn *c);
 /* Grant n more credits: n buffers were posted to the queue pair. */
 void vb_credit_give(struct vb_conn *c, uint32_t n);
-/* Handle a completion that belongs to no op. It may be that of a WRITE of credits. */
+/* Handle a completion that belongs to no op. It may belong to a WRITE of credits. */
 void vb_credit_done(struct vb_ep *e, const struct ibv_wc *wc);
 
 #endif /* VERBS_IWARP_H */

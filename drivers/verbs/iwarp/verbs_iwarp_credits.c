@@ -101,7 +101,7 @@ vb_credit_open(struct vb_ep *e, struct vb_conn *c)
 	if (cr == NULL)
 		return leat_err(ENOMEM, "%s: connection: out of memory", e->dev->name);
 	memset(cr, 0, sizeof(*cr));
-	/* Only the first three words: the rest of the structure must not be accessible. */
+	/* Register only the first three words: the rest must not be accessible. */
 	cr->mr = ibv_reg_mr(e->pd, cr, offsetof(struct vb_credit, mr),
 			    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 				    IBV_ACCESS_REMOTE_READ);

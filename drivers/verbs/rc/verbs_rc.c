@@ -4,7 +4,7 @@
  * Endpoints of reliable connections: their limits, their parts, and how they end.
  *
  * Receives in an SRQ come back only when the SRQ is destroyed (or one by one, by the method of
- * verbs_rc_rx.c). All its queue pairs must be destroyed before. So an abort destroys queue pairs
+ * verbs_rc_rx.c). All its queue pairs must be destroyed first. So an abort destroys queue pairs
  * and SRQ. A quiesce does the same as soon as no send is in flight.
  */
 

@@ -59,7 +59,7 @@ vb_qpn_del(struct vb_ep *e, uint32_t qpn)
 			return;
 	}
 	e->qpns[i].qpn = 0;
-	/* Close the gap: move up the rows behind it that would no longer be found. */
+	/* Close the gap: move up the rows after it that would no longer be found. */
 	for (k = (i + 1) & e->qpn_mask; e->qpns[k].qpn != 0; k = (k + 1) & e->qpn_mask) {
 		uint32_t home = hash(e, e->qpns[k].qpn);
 
@@ -94,7 +94,7 @@ vb_qp_create(struct vb_ep *e, struct vb_conn *c)
 		attr.cap.max_recv_sge = 1;
 		if (c->rxq == NULL && vb_rxq_open(e, c) < 0)
 			return -rte_errno;
-		if (e->dev->rules.own_requests) /* for READs behind WRITEs, and for credits */
+		if (e->dev->rules.own_requests) /* for READs after WRITEs, and for credits */
 			attr.cap.max_send_wr = 2 * e->tx_depth + 1;
 	}
 	if (c->sq == NULL) {

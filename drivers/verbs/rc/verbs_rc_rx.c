@@ -20,7 +20,7 @@
  *
  * A receive may be in use for a long message when the loop finds the SRQ empty. Receives that were
  * posted after this receive go into the SRQ again at once (vb_rx_refill()); older ones wait until
- * it completes.
+ * this receive completes.
  */
 
 #include <endian.h>

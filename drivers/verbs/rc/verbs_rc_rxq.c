@@ -3,7 +3,7 @@
 /*
  * Receiving without a shared receive queue (SRQ). A receive of the application may be for any peer,
  * but a queue pair could not give a receive back once it was posted there. So each queue pair
- * receives into buffers of the driver's, and the driver copies messages to the receives in the
+ * receives into buffers of the driver, and the driver copies messages to the receives in the
  * order in which they arrived:
  *
  *     peer A   QP: buffers 2 3         arrived, no receive yet: A0 A1
@@ -12,9 +12,9 @@
  *
  *     a receive is posted: it gets A0; the buffer goes back to A's QP, together with some others
  *
- * Bounded: messages that are not received stay in the buffers of their peer. When its QP runs out
- * of buffers the sender has to wait (RNR), and only that sender. A message can't be longer than a
- * buffer.
+ * Memory is bounded: messages that are not received stay in the buffers of their peer. When the
+ * peer's QP runs out of buffers the peer has to wait (RNR), and only this peer. A message can't be
+ * longer than a buffer.
  *
  * The receives that wait are kept like those that wait outside of an SRQ (verbs_rc_rx.c), so they
  * can simply be taken back.

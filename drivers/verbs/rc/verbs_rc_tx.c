@@ -184,7 +184,7 @@ send_list(const struct vb_ep *e, struct vb_conn *c, uint32_t n, const uint32_t *
  * Finish the last n ops, whose requests the device refused. The send queue had room for them, so
  * the device, or the queue pair, has failed. The signaled request that ended the list is among the
  * refused ones: accepted requests before them may be left without a signal, and their ops complete
- * only when the connection has ended. So end it.
+ * only when the connection has ended. So end the connection.
  */
 static void __attribute__((noinline, cold)) refused(struct vb_ep *e, struct vb_conn *c, uint32_t n)
 {
@@ -196,7 +196,7 @@ static void __attribute__((noinline, cold)) refused(struct vb_ep *e, struct vb_c
 	vb_conn_end(c, -EIO, "the device refused a send request");
 }
 
-/* Check a send or one-sided op. @return 0; the status with which it is finished at once */
+/* Check a send or one-sided op. @return 0, or the status with which it is finished at once */
 static inline int
 tx_check(const struct vb_ep *e, const struct vb_conn *c, const struct leat_op *op, uint32_t *lkey)
 {

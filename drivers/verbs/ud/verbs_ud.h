@@ -47,7 +47,7 @@ int vb_sender_init(struct vb_sender_map *m, uint32_t peers);
 /* Add a peer. Of several peers with the same sender, vb_sender_find() returns the newest. */
 void vb_sender_add(struct vb_sender_map *m, const struct vb_sender *sender, uint16_t peer);
 void vb_sender_del(struct vb_sender_map *m, const struct vb_sender *sender, uint16_t peer);
-/* Find a sender. @return its peer; LEAT_PEER_ANY */
+/* Find a sender. @return its peer; LEAT_PEER_ANY: it is unknown */
 uint16_t vb_sender_find(const struct vb_sender_map *m, const struct vb_sender *sender);
 /* Return the peer of that sender that was added before this one; LEAT_PEER_ANY: there is none. */
 uint16_t vb_sender_older(const struct vb_sender_map *m, const struct vb_sender *sender,
@@ -111,7 +111,7 @@ struct vb_ud {
 	uint32_t nb_silent; /* peers whose queue pair is not known yet */
 	bool recall;	    /* receives are to be taken back, or the QP failed; see verbs_ud.c */
 	bool flushing;	    /* the QP is in ERR for recall, and nothing is posted to it */
-	/* number after the last receive to be flushed; how many were flushed */
+	/* number after the last receive to be flushed; number of receives flushed so far */
 	uint32_t flush_end, flushed;
 
 	struct vb_sender_map senders;
@@ -127,7 +127,7 @@ vb_ud_of(struct vb_ep *e)
 	return (struct vb_ud *)(void *)e;
 }
 
-/* Take cancelled receives back: as soon as no send is in flight, or (force) at once. */
+/* Take cancelled receives back: at once if force is set, else when no send is in flight. */
 void vb_ud_recall(struct vb_ud *u, bool force);
 
 uint16_t vb_ud_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
@@ -159,13 +159,13 @@ int vb_ud_accept(struct vb_conn *c, const struct leat_conn_params *params);
 void vb_ud_end(struct vb_conn *c, int status, const char *text);
 void vb_ud_ending(struct vb_conn *c, uint64_t now);
 /*
- * Remove the address of a peer: sends don't go there, and its datagrams are not the peer's any
- * more.
+ * Remove a peer's address: nothing is sent there any more, and datagrams from there are not
+ * attributed to the peer any more.
  */
 void vb_ud_forget(struct vb_conn *c);
 /*
  * Match an unknown sender with a peer whose queue pair is not known yet. @return the peer;
- * LEAT_PEER_ANY
+ * LEAT_PEER_ANY: there is none
  */
 uint16_t vb_ud_learn(struct vb_ud *u, const struct vb_sender *sender);
 

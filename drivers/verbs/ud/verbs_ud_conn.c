@@ -9,7 +9,7 @@
  * Service ID resolution (SIDR) has no third message: the acceptor is up at once, and does not learn
  * whether its answer arrived. If the answer was lost, the kernel of the other side sends the
  * request again, and the acceptor answers again. The number of the attempt tells a repeated request
- * from that of a new connector.
+ * from the request of a new connector.
  *
  * A foreign program (not leat) sends no hello. Its address is known, but its queue pair only from
  * its first datagram on: until then the peer stays ACCEPTED. A foreign program uses the Q_Key that
@@ -72,8 +72,8 @@ gid_index(const struct vb_ep *e, const union ibv_gid *gid)
 }
 
 /*
- * Set the address of a peer: sends go there from now on, and datagrams from there are the peer's.
- * @return 0; negative errno with leat_err()
+ * Set the address of a peer: sends go there from now on, and datagrams from there are attributed to
+ * the peer. @return 0; negative errno with leat_err()
  */
 static int
 set_dest(struct vb_conn *c, struct ibv_ah_attr *attr, uint32_t qpn, uint32_t qkey)

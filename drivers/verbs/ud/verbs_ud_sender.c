@@ -112,7 +112,7 @@ vb_sender_del(struct vb_sender_map *m, const struct vb_sender *sender, uint16_t 
 	if (m->rows[i].sender.qpn == 0)
 		return;
 	m->rows[i].sender.qpn = 0;
-	/* Close the gap: move up the rows behind it that would no longer be found. */
+	/* Close the gap: move up the rows after it that would no longer be found. */
 	for (k = (i + 1) & m->mask; m->rows[k].sender.qpn != 0; k = (k + 1) & m->mask) {
 		uint32_t home = hash(m, &m->rows[k].sender);
 

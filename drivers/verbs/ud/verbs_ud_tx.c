@@ -132,7 +132,7 @@ tx_flush(struct vb_ud *u, struct ud_tx_batch *b)
 	b->n = 0;
 }
 
-/* Find the local key of an op. @return 0; the status with which it is finished at once */
+/* Find the local key of an op. @return 0, or the status with which it is finished at once */
 static inline int
 local_key(const struct vb_ud *u, const struct leat_op *op, uint32_t *lkey)
 {
