@@ -16,7 +16,7 @@
  * have no source.
  */
 #define ADDR_INDEX_MAX (1u << 20)
-/* us. How long an address stays after its last peer left. */
+/* us. How long an address stays in the AV after its last peer left. */
 #define QUARANTINE_US 1000000
 
 static int

@@ -42,7 +42,7 @@ reset(struct ofi_peer *p)
 	memset(p, 0, sizeof(*p));
 }
 
-/* Suffix of an endpoint's kind, which both sides compare: under the library's tag layer. */
+/* Suffix of an endpoint's kind, which both sides compare, if the library's tag layer uses it. */
 #define LAYER "+ltag"
 
 /* Return advice for the case that only one of the two kinds has the suffix. */

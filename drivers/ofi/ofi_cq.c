@@ -169,8 +169,8 @@ ofi_slot_orphan(struct ofi_ep *e, struct ofi_slot *s, int status)
 	if (ofi_read_begun(e, s))
 		s->flags |= OFI_SLOT_BEGUN;
 	/*
-	 * Not for atomics: their memory is the slot's own, and arg[] holds operands that the
-	 * provider may still read.
+	 * Do not set the flag for atomics: their memory is the slot's own, and arg[] holds operands
+	 * that the provider may still read.
 	 */
 	if ((e->quirks & OFI_Q_ENDED_READS) != 0 && op->type < LEAT_OP_FETCH_ADD) {
 		s->flags |= OFI_SLOT_USES;
@@ -334,7 +334,7 @@ error_status(struct ofi_ep *e, const struct ofi_slot *s, const struct fi_cq_err_
 	const struct leat_op *op = s->op;
 	int status = ofi_provider_status(e->dev->prov, err);
 
-	/* Cancelled because its peer is ending, or because the caller asked for it. */
+	/* The op was cancelled because its peer is ending, or because the caller asked for it. */
 	if (status == -ECANCELED && (s->flags & OFI_SLOT_CANCEL) != 0)
 		return op->state == LEAT_OP_INFLIGHT && op->peer != LEAT_PEER_ANY &&
 				       e->peers[op->peer].state == OFI_PEER_ENDING
@@ -437,7 +437,7 @@ read_error(struct ofi_ep *e)
 	return true;
 }
 
-/* Read the error entries, which are rare. Completions behind them can be read only afterwards. */
+/* Read the error entries, which are rare. Later completions can be read only afterwards. */
 static void __attribute__((noinline, cold)) read_errors(struct ofi_ep *e)
 {
 	unsigned int i;

@@ -23,7 +23,7 @@
  *               alone proves little, with a busy processor or TCP's timeouts
  *
  * A receive that the caller posted before is older than the standing one, and gets the message. If
- * messages of the same sender were discarded before it, that message is behind a gap, so the
+ * messages of the same sender were discarded before it, that message comes after a gap, so the
  * receive fails with -ECONNRESET.
  */
 

@@ -20,7 +20,7 @@
  *
  * Bounded: while NOTICES_STOP or more notices wait, no completion is read until a RECV is posted,
  * and providers hold back the senders. While a carrier's cancel is under way, reading goes on,
- * because the cancel's completion is behind others.
+ * because the cancel's completion comes after others.
  */
 
 #include <stdlib.h>

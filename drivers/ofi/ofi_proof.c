@@ -24,7 +24,7 @@
  * The statement holds the address of the side that reads it, so a listener in the middle can't pass
  * on another endpoint's statement as its own. A READ meets no receive and no message of the
  * application. A READ that is not answered blocks nothing (except over shm of 1.17, where it holds
- * up all answers behind it): its slot, one of at most READS_MAX, stays an orphan until the provider
+ * up all later answers): its slot, one of at most READS_MAX, stays an orphan until the provider
  * gives it back.
  *
  * Until it is proven, the address has no effect: no message is attributed to the peer or discarded

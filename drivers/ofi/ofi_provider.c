@@ -33,7 +33,7 @@ static const struct ofi_provider providers[] = {
 		 *   always does so, later releases where the device has no RDMA write). Without the
 		 *   flag such a write completes when it was sent.
 		 * - Messages that no receive waits for are copied into packets of a pool without a
-		 *   limit (rxr_ep.c rx_unexp_pkt_pool): so the library matches.
+		 *   limit (rxr_ep.c rx_unexp_pkt_pool): so the library matches tags itself.
 		 * - BREAKS: a message that failed leaves a gap in the receiver's window of message
 		 *   numbers (rxr_pkt_type_req.c), and no later message is ever delivered.
 		 * - EVENTS: an error of an op that is not the caller's is written to the event
@@ -104,7 +104,8 @@ static const struct ofi_provider providers[] = {
 		 *   mask of an earlier receive, whose entry it got (smr_ep.c smr_get_tag() sets no
 		 *   ignore, smr_match_tagged() reads it).
 		 * - 256 peers: SMR_MAX_PEERS.
-		 * - The library matches, because tagged messages that a connection leaves
+		 * - The library matches tags itself, because tagged messages that a connection
+		 * leaves
 		 *   unreceived can't be taken out (MASKS_STAY), and the unreceived messages of one
 		 *   peer hold up the messages of all.
 		 * - 4096 receives are asked for, so that the library has enough of them for each of
@@ -154,7 +155,7 @@ static const struct ofi_provider providers[] = {
 		 * - A message that no receive waits for keeps the 16 KiB buffer into which it came,
 		 *   without a limit, and each receive that is posted walks over all of them
 		 *   (rxm_cq.c rxm_match_rx_buf(), rxm_ep.c rxm_get_unexp_msg()): so the library
-		 *   matches.
+		 *   matches tags itself.
 		 * - fi_info says 2048 sends and receives; the provider has 16384 and 65536.
 		 * - DRAIN_EMPTY: receiving a message of more than 16 KiB from a peer that has left
 		 *   since crashes: its connection is a null pointer (rxm_cq.c rxm_handle_rndv).
@@ -214,7 +215,7 @@ static const struct ofi_provider providers[] = {
 		/*
 		 * The old RDM provider over TCP; deprecated, and removed in 2.0. The target
 		 * acknowledges writes unasked. It takes any number of receives; fi_info says 256.
-		 * - KEY_SEALED: atomics are done whatever the rights.
+		 * - KEY_SEALED: the target executes atomics whatever rights its region has.
 		 * - PEEKS: see ofi_window.c.
 		 * - No inject: an injected message still arrives after the death of its sender was
 		 *   reported.
@@ -335,10 +336,11 @@ uint64_t
 ofi_provider_mr_modes(void)
 {
 	/*
-	 * All but FI_MR_RAW: raw keys don't fit the 8 bytes of struct leat_rkey, and need a call at
-	 * the initiator for each key received. FI_MR_HMEM and FI_MR_COLLECTIVE belong to
-	 * capabilities that are not asked for. FI_MR_MMU_NOTIFY and FI_MR_ALLOCATED ask for memory
-	 * that has pages and keeps them: rte_mempools and leat_mr_register() promise that.
+	 * The driver handles all modes but FI_MR_RAW: raw keys don't fit the 8 bytes of struct
+	 * leat_rkey, and need a call at the initiator for each key received. FI_MR_HMEM and
+	 * FI_MR_COLLECTIVE belong to capabilities that are not asked for. FI_MR_MMU_NOTIFY and
+	 * FI_MR_ALLOCATED ask for memory that has pages and keeps them: rte_mempools and
+	 * leat_mr_register() promise that.
 	 */
 	return FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_MMU_NOTIFY |
 	       FI_MR_RMA_EVENT | FI_MR_ENDPOINT;
@@ -355,8 +357,8 @@ ofi_provider_hints(const struct ofi_provider *p, uint64_t caps)
 	if ((p->quirks & OFI_Q_NO_SHM_INSIDE) != 0)
 		h->caps |= FI_REMOTE_COMM;
 	/*
-	 * Without FI_MSG_PREFIX, which needs room in front of each of the caller's buffers. With
-	 * FI_RX_CQ_DATA a WRITE_IMM consumes a receive natively.
+	 * Do not ask for FI_MSG_PREFIX, which needs room in front of each of the caller's buffers.
+	 * With FI_RX_CQ_DATA a WRITE_IMM consumes a receive natively.
 	 */
 	h->mode = FI_CONTEXT | FI_CONTEXT2 | FI_RX_CQ_DATA;
 	h->ep_attr->type = FI_EP_RDM;

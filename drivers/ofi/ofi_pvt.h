@@ -55,7 +55,7 @@
 #define OFI_ADDR_MAX 448
 /* us. Once a peer is ending, its ops have this long to complete by themselves. */
 #define OFI_GRACE_US 200000
-/* us. The time for receives from a live peer, whose data may still be arriving in the buffers. */
+/* us. Receives from a live peer have this long: data may still be arriving in their buffers. */
 #define OFI_GRACE_RECV_US 5000000
 
 /* Groups of op types, as masks of LEAT_OP_BIT(). */
@@ -68,7 +68,8 @@
 
 /*
  * Ways in which a provider differs from the driver's default behaviour. The table in ofi_provider.c
- * gives the reason for each.
+ * gives the reason for each. A comment that begins with the name of a quirk is about providers with
+ * this quirk only.
  */
 enum ofi_quirk {
 	/* a WRITE completes before it is placed, unless posted with FI_DELIVERY_COMPLETE */
@@ -202,7 +203,7 @@ struct ofi_dev {
 	uint32_t ops;
 	uint32_t tx_depth, tx_depth_max;
 	uint32_t rx_depth, rx_depth_max;
-	/* depths that fi_getinfo reports unasked */
+	/* depths that fi_getinfo reports if none are asked for */
 	uint32_t tx_depth_told, rx_depth_told;
 	bool tags; /* the provider's tag matching is used */
 	uint32_t quirks;
@@ -238,14 +239,14 @@ enum ofi_slot_state {
 	OFI_SLOT_ORPHAN, /* its op was finished, but the provider still has the context */
 };
 
-#define OFI_SLOT_CANCEL 0x01 /* the provider was asked to cancel it */
+#define OFI_SLOT_CANCEL 0x01 /* the provider was asked to cancel the op */
 /* the driver itself cancels the receive, which is to carry a notice (ofi_notice.c) */
 #define OFI_SLOT_CARRIER 0x02
-#define OFI_SLOT_BEGUN 0x04  /* ORPHAN: a READ whose answer has arrived in part */
-#define OFI_SLOT_PROOF 0x10  /* ORPHAN: a READ of a statement, see ofi_proof.c */
-#define OFI_SLOT_FAILED 0x20 /* ORPHAN: the provider failed it, and may do so again */
-#define OFI_SLOT_USES 0x40   /* ORPHAN: the provider may access the memory from arg[0] to arg[1] */
-/* ORPHAN: a receive that waits for messages of a dead peer, see ofi_drain.c */
+#define OFI_SLOT_BEGUN 0x04  /* orphan of a READ whose answer has arrived in part */
+#define OFI_SLOT_PROOF 0x10  /* orphan of a READ of a statement, see ofi_proof.c */
+#define OFI_SLOT_FAILED 0x20 /* orphan that the provider failed, and may fail again */
+#define OFI_SLOT_USES 0x40   /* orphan: the provider may access memory from arg[0] to arg[1] */
+/* orphan of a receive that waits for messages of a dead peer, see ofi_drain.c */
 #define OFI_SLOT_STANDING 0x08
 
 struct ofi_slot {
@@ -254,7 +255,7 @@ struct ofi_slot {
 	struct ofi_slot *prev;
 	union {
 		uint64_t seq;	       /* order of posting */
-		struct ofi_addr *addr; /* ORPHAN: address of the op's peer, or NULL */
+		struct ofi_addr *addr; /* of an orphan: address of the op's peer, or NULL */
 	};
 	/*
 	 * for atomics: operands, which the provider may read late; for READ: arg[0] has the bytes
@@ -335,12 +336,12 @@ enum ofi_peer_state {
 struct ofi_peer {
 	struct ofi_addr *addr;
 	int conn;	 /* id of the exchange's connection; 0: none (any more) */
-	int local_close; /* ENDING: the former conn if this side ended the connection, else 0 */
-	/* ENDING: the former conn if the peer ended it, and waits for this side to close; else 0 */
+	int local_close; /* in ENDING: the former conn if this side ended the connection, else 0 */
+	/* in ENDING: the former conn if the peer ended it and waits for this side's close; or 0 */
 	int remote_close;
-	uint64_t deadline;	  /* ENDING, cycles: when remaining ops are finished by force */
-	uint64_t recv_deadline;	  /* ENDING, cycles: the deadline of receives and READs */
-	int status;		  /* ENDING: status of its ops, negative errno */
+	uint64_t deadline;	  /* cycles; in ENDING: when remaining ops are finished by force */
+	uint64_t recv_deadline;	  /* cycles; in ENDING: the deadline of receives and READs */
+	int status;		  /* in ENDING: status of its ops, negative errno */
 	uint32_t injected;	  /* sends injected since the last completion of a send */
 	uint64_t broken_deadline; /* cycles; not 0: the provider lost its connection to the peer */
 	int broken_errno;	  /* prov_errno of the op that reported the loss */
@@ -501,8 +502,8 @@ void ofi_slot_finish(struct ofi_ep *e, struct ofi_slot *s, int status, uint64_t 
 /* Finish the op of a slot whose context the provider still has: the slot becomes an orphan. */
 void ofi_slot_orphan(struct ofi_ep *e, struct ofi_slot *s, int status);
 /*
- * Free orphaned slots with OFI_SLOT_FAILED. a: those of an address that is out of the AV; NULL:
- * those whose time is up.
+ * Free orphaned slots with OFI_SLOT_FAILED: if a is an address, which must be out of the AV, the
+ * slots that refer to it; if a is NULL, the slots whose time is up.
  */
 void ofi_slots_forget_failed(struct ofi_ep *e, const struct ofi_addr *a);
 /*
@@ -556,8 +557,9 @@ int ofi_av_get(struct ofi_ep *e, const void *raw, uint16_t len, struct ofi_addr 
  */
 void ofi_av_cut(struct ofi_ep *e, struct ofi_addr *a, uint16_t peer);
 /*
- * Count a connection that has proven the address: if it is the only one, the address's messages are
- * its peer's from now on. ofi_av_unproven(): that connection ended, or was given up.
+ * Count a connection that has proven the address. If it is the only one, the address's messages are
+ * attributed to its peer from now on. ofi_av_unproven() stops counting the connection, when it has
+ * ended or was given up.
  */
 void ofi_av_proven(struct ofi_ep *e, struct ofi_addr *a, uint16_t peer);
 void ofi_av_unproven(struct ofi_ep *e, struct ofi_addr *a, uint16_t peer);
@@ -616,7 +618,7 @@ bool ofi_drain_all(struct ofi_ep *e, struct ofi_addr *a);
  * posted for later messages. ofi_drain_end() ends it.
  */
 void ofi_drain_begin(struct ofi_ep *e, struct ofi_addr *a);
-/* Begin to drain from within a completion: the first pass is made at the end of the next poll. */
+/* Begin to drain while completions are handled: the next poll makes the first pass, at its end. */
 void ofi_drain_soon(struct ofi_ep *e, struct ofi_addr *a);
 /* Continue to drain. @return true: no message came for a while, or the time limit has passed */
 bool ofi_drain_step(struct ofi_ep *e, const struct ofi_addr *a, uint64_t now);
@@ -654,7 +656,10 @@ int ofi_mr_reg(struct leat_ep *ep, struct leat_mr_piece *piece, uint32_t access)
 /* Register memory for the driver's own use. @return 0; the provider's negative errno */
 int ofi_mr_reg_raw(struct ofi_ep *e, struct leat_mr_piece *piece, uint64_t access, uint64_t key);
 int ofi_mr_dereg(struct leat_ep *ep, struct leat_mr_piece *piece);
-/* OFI_Q_KEY_SEALED: check an op against its remote key. @return 0; -EACCES; -ERANGE */
+/*
+ * OFI_Q_KEY_SEALED: check an op against its remote key. @return 0; -EACCES: the key is wrong, or
+ * lacks the right; -ERANGE: the bytes are not all in the region
+ */
 int ofi_mr_key_check(const struct leat_op *op);
 /* Register the slots, if the provider requires that local memory is registered. */
 int ofi_mr_reg_slots(struct ofi_ep *e);

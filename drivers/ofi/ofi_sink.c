@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The sink: a second buffer behind that of each receive, for providers that misbehave when a
- * message is longer than its receive. The excess of a message goes into the sink and is never read.
- * The length of the message then shows that the receive must fail with -EMSGSIZE.
+ * The sink: a second buffer of each receive, after the caller's, for providers that misbehave when
+ * a message is longer than its receive. The excess of a message goes into the sink and is never
+ * read. The length of the message then shows that the receive must fail with -EMSGSIZE.
  *
  *     receive:  | buf, size | sink, sink_len |
  *

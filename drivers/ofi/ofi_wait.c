@@ -8,7 +8,7 @@
  *
  * The provider's descriptor only becomes readable if fi_trywait() succeeded before.
  *
- * Which providers of libfabric 1.17 have one, with manual progress:
+ * Which providers of libfabric 1.17 have such a descriptor, with manual progress:
  *
  *     tcp;ofi_rxm   yes: an epoll set with the sockets of all connections, including those that are
  *                   still connecting
@@ -18,7 +18,8 @@
  *     efa           no: fi_cq_open() accepts FI_WAIT_NONE only
  *     udp;ofi_rxd   no: like sockets
  *
- * Others (net gives a descriptor) were not tried, so the driver offers none for them.
+ * Other providers (net gives a descriptor) were not tried: for them the driver offers no wait
+ * object.
  */
 
 #include <sys/epoll.h>
