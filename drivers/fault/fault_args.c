@@ -45,7 +45,7 @@ static const struct {
 	{ "ERANGE", ERANGE },
 };
 
-/* Parse the number at *s and advance *s behind it. @return false: no digit, or more than max */
+/* Parse the number at *s and advance *s past it. @return false: no digit, or more than max */
 static bool
 whole(const char **s, uint64_t max, uint64_t *out)
 {

@@ -110,12 +110,12 @@ struct fault_peer;
 
 struct fault_op {
 	struct leat_op low;	 /* the proxy; first, so that poll's output can be cast back */
-	struct leat_op *op;	 /* the application's */
+	struct leat_op *op;	 /* the application's op */
 	struct fault_peer *peer; /* peer that op names, or that its message came from; or NULL */
 	uint64_t key;		 /* sort key, while in a heap */
 	/*
-	 * Number of the completion, or SHUFFLED: of the send. Of two equal keys the lower number
-	 * goes first.
+	 * Number of the completion; while SHUFFLED, number of the send. Of two proxies with equal
+	 * keys the one with the lower number goes first.
 	 */
 	uint64_t nr;
 	uint64_t len;		    /* length of the op's completion */
@@ -158,14 +158,14 @@ struct fault_stats {
 	uint64_t delayed;      /* completions that were delayed */
 	uint64_t reordered;    /* completions that a younger one passed */
 	uint64_t refused;      /* sends and one-sided ops refused although there was room */
-	uint64_t refused_recv; /* receives refused, as above */
+	uint64_t refused_recv; /* receives refused although there was room */
 	uint64_t failed;       /* ops that "error" made fail; they were not posted below */
 	uint64_t stalls;
 	uint64_t stalled_ops; /* ops and completions that waited for the end of a stall */
 	uint64_t deaths;
 	uint64_t lost_acks; /* at deaths: sends that succeeded below and were reported as failed */
-	uint64_t lost;	    /* datagrams */
-	uint64_t doubled;   /* datagrams */
+	uint64_t lost;	    /* datagrams that were lost */
+	uint64_t doubled;   /* datagrams that were sent twice */
 	uint64_t overtaken; /* datagrams that a younger one passed */
 };
 
@@ -187,8 +187,8 @@ enum fault_kind {
 };
 
 struct fault_ep {
-	struct leat_ep *ep;  /* upper: the application's */
-	struct leat_ep *low; /* lower: of the wrapped device */
+	struct leat_ep *ep;  /* upper endpoint: the application's */
+	struct leat_ep *low; /* lower endpoint: of the wrapped device */
 	const struct fault_dev *dev;
 	struct fault_conf conf; /* times in cycles */
 	struct fault_rand rand[FAULT_KINDS];
@@ -264,7 +264,7 @@ void fault_poll(struct leat_ep *ep);
 void fault_done(struct fault_ep *fe, struct fault_op *f, int status, uint64_t len);
 /* Free a proxy, which is in no list or heap, and finish its op with f->status and f->len. */
 void fault_release(struct fault_ep *fe, struct fault_op *f);
-/* Release all proxies that are delayed or being reordered: of peer p, or (NULL) of all peers. */
+/* Release the proxies in delayed and mixed: of peer p, or of all peers if p is NULL. */
 void fault_flush(struct fault_ep *fe, const struct fault_peer *p);
 /* Poll the lower endpoint until it has no more proxies that are done. */
 void fault_drain(struct fault_ep *fe);

@@ -195,7 +195,7 @@ fault_poll(struct leat_ep *ep)
 		reorder_run(fe, !any);
 }
 
-/* Release a peer's completions, or all (NULL), from a heap. Slow: it searches all of the heap. */
+/* Release p's completions, or all if p is NULL, from a heap. Slow: it searches all of the heap. */
 static void
 flush(struct fault_ep *fe, struct fault_heap *h, const struct fault_peer *p)
 {

@@ -73,7 +73,7 @@ fault_stalls_run(struct fault_ep *fe)
 		resume_kept(fe, p);
 		while ((f = TAILQ_FIRST(&p->waiting)) != NULL) {
 			if (!fault_hand_down(fe, f))
-				break; /* no room below: the ops behind this one wait as well */
+				break; /* no room below: the later ops wait as well */
 			TAILQ_REMOVE(&p->waiting, f, link);
 		}
 		if (TAILQ_EMPTY(&p->waiting))

@@ -68,7 +68,7 @@ ring_conn_decide(struct ring_conn *conn, enum ring_conn_state state)
 {
 	uint32_t expected = RING_CONN_REQUEST;
 
-	/* STATE: release the acceptor's lane and private data to the connector */
+	/* edge STATE: release the acceptor's lane and private data to the connector */
 	return __atomic_compare_exchange_n(&conn->state, &expected, (uint32_t)state, false,
 					   __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
@@ -106,7 +106,10 @@ conn_new(struct ring_inside *in, const struct leat_conn_params *params)
 	conn->refs = 1;
 	conn->datagram = rep->datagram;
 	conn->mtu[0] = rep->mtu;
-	/* Presume the acceptor's answer to this want; if it obeys another, it answers itself. */
+	/*
+	 * Write the answer that the acceptor will give to this want (ring_mark.h). If the acceptor
+	 * obeys another want, it writes its answer itself.
+	 */
 	conn->dir[0].want = conn->dir[1].marks = rep->want;
 	conn->mbox[0] = in->mbox;
 	ring_mbox_get(in->mbox);
@@ -176,7 +179,7 @@ ring_link_report_closed(struct ring_link *link, enum ring_closed closed)
 	struct ring_mbox *other = conn->mbox[link->side ^ 1];
 
 	/*
-	 * CLOSED: every claim, ack and slot of this side comes before it; pairs with
+	 * edge CLOSED: every claim, ack and slot of this side comes before it; pairs with
 	 * links_progress() of the peer
 	 */
 	__atomic_store_n(&conn->dir[link->side].closed, (uint32_t)closed, __ATOMIC_RELEASE);
@@ -256,7 +259,7 @@ connect_failed(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, 
 	leat_peer_failed(ep, peer, status, text);
 }
 
-/* Bring a link up. STATE was acquired, or written by this side, so both lanes can be read. */
+/* Bring a link up. This side acquired or wrote conn->state, so it can read both lanes. */
 static void
 link_up(struct leat_ep *ep, struct ring_link *link)
 {
@@ -280,7 +283,7 @@ connecting(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint
 
 	if (!conn->sent)
 		conn->sent = ring_name_send(conn->addr, conn);
-	/* STATE: pairs with ring_conn_decide() of the acceptor */
+	/* edge STATE: pairs with ring_conn_decide() of the acceptor */
 	switch (__atomic_load_n(&conn->state, __ATOMIC_ACQUIRE)) {
 	case RING_CONN_UP:
 		TAILQ_REMOVE(&rep->pending, link, pending);
@@ -357,7 +360,7 @@ links_progress(struct leat_ep *ep, struct ring_ep *rep)
 
 		if (link->state != RING_LINK_UP)
 			continue;
-		/* CLOSED: pairs with ring_link_report_closed() of the peer */
+		/* edge CLOSED: pairs with ring_link_report_closed() of the peer */
 		how = __atomic_load_n(&link->theirs->closed, __ATOMIC_ACQUIRE);
 		/* The end of a datagram peer is not reported; datagrams sent to it are lost. */
 		if (how == RING_OPEN || rep->datagram)
@@ -375,7 +378,7 @@ ring_progress(struct leat_ep *ep, uint64_t now)
 	struct ring_inside *in = ring_inside_of(ep);
 	struct ring_ep *rep = &in->ring;
 	struct ring_conn *conn;
-	/* BELL: pairs with ring_bell(). Read it first: later changes ring again. */
+	/* Edge BELL: pairs with ring_bell(). Read it first: later changes ring again. */
 	uint32_t bell = __atomic_load_n(&in->mbox->bell, __ATOMIC_ACQUIRE);
 	bool rung = bell != in->bell_seen;
 

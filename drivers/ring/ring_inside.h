@@ -9,7 +9,7 @@
  *     ring_driver.c the device and its endpoints    ring_name.c   listeners by name, mailboxes
  *     ring_conn.c   connect and disconnect          ring_wait.c   wait objects: sleep and wake
  *
- * Words that several threads touch, beside those of ring_shared.h:
+ * Words that several threads touch, in addition to those of ring_shared.h:
  *
  *     STATE    conn.state     both sides, by CAS
  *              The outcome of connecting. After RING_CONN_UP the connector may read the acceptor's
@@ -47,7 +47,7 @@ struct ring_conn {
 	uint16_t priv_len[2];
 	uint8_t priv[2][LEAT_EP_PRIV_MAX];
 	char connector[LEAT_ADDR_MAX]; /* name of the connector, for messages to people */
-	/* The connector's own. */
+	/* used by the connector only */
 	bool sent; /* a listener has the request */
 	uint64_t deadline;
 	char addr[LEAT_ADDR_MAX];
@@ -63,12 +63,12 @@ struct ring_conn {
  */
 struct ring_mbox {
 	uint32_t refs;
-	uint32_t bell; /* BELL: a count */
+	uint32_t bell; /* BELL: number of times that it was rung */
 	pthread_mutex_t lock;
 	bool closed;			   /* under lock */
 	STAILQ_HEAD(, ring_conn) requests; /* under lock; a reference to each */
 	int fd;				   /* eventfd of an endpoint with a wait object, else -1 */
-	struct ring_board *board;	   /* MARK */
+	struct ring_board *board;	   /* MARK: the owner's board */
 	/* ASLEEP: peers read it after each message that they send; written when the owner sleeps */
 	uint32_t asleep __attribute__((aligned(128)));
 } __attribute__((aligned(128)));
@@ -115,7 +115,7 @@ void ring_ep_disarm(struct leat_ep *ep);
 /* Wake the owner, if it still sleeps. Of several threads that call this, one writes to the fd. */
 void ring_wake_now(struct ring_mbox *mbox);
 
-/* Wake the owner if it sleeps. ASLEEP, as in ring_link_wake(). */
+/* Wake the owner if it sleeps (edge ASLEEP), as ring_link_wake() does. */
 static inline void
 ring_wake(struct ring_mbox *mbox)
 {

@@ -23,7 +23,7 @@
 /* Prefix of addresses that are names. */
 #define SCHEME "shm:"
 
-/* Suffix of the kind of an inner endpoint, that of the library's tag layer. */
+/* Suffix of the kind of an inner endpoint: one that belongs to the library's tag layer. */
 #define LAYER "+ltag"
 
 /* ---- kinds of endpoints ---- */
@@ -240,7 +240,7 @@ shm_conn_init(struct shm_ep *se, const struct leat_ep_conf *conf)
 		.source_half = (uint16_t)RTE_MAX(conf->max_peers / 2, 4),
 		.dir = sdev->dir,
 		.any_user = sdev->any_user != 0,
-		/* Also without share=1: connectors with share=1 send all their descriptors. */
+		/* even without share=1: connectors with share=1 send all their descriptors */
 		.max_fds = sdev->any_user != 0 ? SHM_FDS : LEAT_EXCHANGE_FDS_MAX,
 	};
 	int ret = create_own(se);
@@ -325,7 +325,10 @@ close_exchange(struct ring_conn *conn, const char *why)
 	conn->id = 0;
 }
 
-/* Fence: a peer sees this side's earlier stores, or this side sees the peer touch a region. */
+/*
+ * Make all processors execute a fence. Then a peer sees this side's earlier stores, or this side
+ * sees that the peer touches a region.
+ */
 static void
 fence(void)
 {
@@ -336,11 +339,11 @@ fence(void)
 void
 ring_link_report_closed(struct ring_link *link, enum ring_closed closed)
 {
-	/* CLOSED: every slot of this side comes before it; pairs with their_closed() of the peer */
+	/* edge CLOSED: all slots of this side come before; pairs with the peer's their_closed() */
 	__atomic_store_n(&link->mine->closed, (uint32_t)closed, __ATOMIC_RELEASE);
 	if (link->reach != NULL)
 		fence();
-	/* Keep the socket while the peer touches a region: the socket's end shows if it dies. */
+	/* Keep the socket while the peer touches a region: if the peer dies, the socket ends. */
 	if (ring_share_touched(link) != 0)
 		ring_link_bell(link);
 	else
@@ -607,7 +610,7 @@ links_progress(struct shm_ep *se)
 		}
 		snprintf(text, sizeof(text), "the peer broke the rules: %s", link->moves.violation);
 		leat_peer_closing(se->ring.ep, link->peer, -EPROTO, text);
-		/* A peer that shares memory may be in an op: the socket shows if it dies. */
+		/* A peer that shares memory may be in an op: keep its socket, to see it die. */
 		if (link->reach == NULL)
 			close_exchange(link->conn, text);
 		ring_link_close(se->ring.ep, link, RING_BYE, -ECONNRESET);

@@ -109,7 +109,7 @@ const char *shm_hello_get(const uint8_t *buf, size_t len, bool datagram, struct 
 struct ring_conn {
 	struct shm_ep *se;
 	int id; /* id of the exchange's connection; 0: it has ended, or never began */
-	/* lanes: the shared parts tx, rx, this side's own parts; the peer's word asleep, board */
+	/* tx, rx: shared parts of lanes; tx_own, rx_own: own parts; asleep, board: the peer's */
 	struct shm_memory tx, rx, tx_own, rx_own, asleep, board;
 	struct ring_lane tx_lane, rx_lane;
 	struct shm_hello theirs;

@@ -57,7 +57,8 @@ reserve(struct shm_memory *m, uint64_t len, uint64_t align, char **here)
 }
 
 /*
- * Map the first pieces, as many as are contiguous in the peer's memory, contiguously here as well.
+ * Map the first pieces, as many as are contiguous in the peer's memory. Here they are contiguous as
+ * well.
  * @return how many, or -errno with leat_err()
  */
 static int

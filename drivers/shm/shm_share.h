@@ -5,9 +5,9 @@
 /*
  * With share=1 a process gives its peers the memory that EAL has when the endpoint is created:
  * mempools, rte_malloc(). That memory lies in nameless files (memfds; of huge pages one file per
- * page, or one for all). A side sends the descriptors of these files, and before them that of a
- * table, which lists the pieces of memory in the files, and the regions that peers may reach
- * (ring_share.h).
+ * page, or one for all). A side sends the descriptor of a table, and then the descriptors of
+ * these files. The table lists the pieces of memory in the files, and the regions that peers may
+ * reach (ring_share.h).
  *
  * The files are EAL's and can't be sealed: a peer could truncate them, or write to any of their
  * bytes. So only processes of the same user get them, which could trace this process anyway, and

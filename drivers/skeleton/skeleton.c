@@ -77,7 +77,7 @@ recvs_end(struct leat_ep *ep, int status)
 		recv_end(ep, container_of((void *)sop, struct leat_op, drv), status);
 }
 
-/* Post an op that was admitted. The completion reports an invalid op, not post. */
+/* Post an op that was admitted. Its completion, not post, reports that an op is invalid. */
 static void
 post_one(struct leat_ep *ep, struct leat_op *op)
 {
