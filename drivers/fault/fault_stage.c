@@ -74,7 +74,7 @@ fault_done(struct fault_ep *fe, struct fault_op *f, int status, uint64_t len)
 	fault_heap_push(&fe->delayed, f);
 }
 
-/* Move completions that are due on to the reordering. @return whether there were any */
+/* Move the completions whose delay is over to the heap mixed. @return whether there were any */
 static bool
 delay_run(struct fault_ep *fe)
 {

@@ -223,7 +223,7 @@ ofi_av_proven(struct ofi_ep *e, struct ofi_addr *a, uint16_t peer)
 		attribute(e, a, peer);
 }
 
-/* Messages that still arrive belong to the address's last connection until ofi_av_put(). */
+/* Until ofi_av_put(), messages that still arrive are attributed to the last connection. */
 void
 ofi_av_unproven(struct ofi_ep *e, struct ofi_addr *a, uint16_t peer)
 {

@@ -16,7 +16,7 @@
 /* The driver's own bounds of tx= and rx=; those of the provider may be narrower. */
 #define DEPTH_MIN 1
 #define DEPTH_MAX 32768
-/* struct leat_ep_conf.max_peers has 16 bits, of which one value stands for any peer. */
+/* The exchange of addresses has at most 32768 connections and requests at a time. */
 #define PEERS_MAX 32767
 
 /* Find an interface's address: IPv4 before IPv6, a link-local one only if there is no other. */

@@ -246,7 +246,7 @@ set_limits(struct leat_ep *ep, struct ofi_ep *e, const struct leat_ep_conf *conf
 	e->mr_desc = (e->info->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
 	e->rx_cq_data = (e->info->mode & FI_RX_CQ_DATA) != 0;
 	e->imm_mask = ofi_dev_imm_size(e->dev) == 8 ? UINT64_MAX : UINT32_MAX;
-	/* The provider may grant FI_SOURCE unasked, but report wrong sources: so ask dev->caps. */
+	/* Look at dev->caps: a provider can grant FI_SOURCE unasked, and report wrong sources. */
 	e->source = (e->dev->caps & FI_SOURCE) != 0;
 	/* Keys that the provider chooses can't be sealed. */
 	e->sealed = (e->quirks & OFI_Q_KEY_SEALED) != 0 &&

@@ -57,7 +57,7 @@
 /* us. Pauses before a READ is posted again. */
 #define PAUSE_MIN_US 50
 #define PAUSE_MAX_US 10000
-/* Key of each endpoint's statements. No sealed key is equal: the check in its low byte is wrong. */
+/* Key of each endpoint's statements. No sealed key equals it: its low byte is no valid check. */
 #define COMMON_KEY 0x6c65617470726f00ULL
 
 /* A READ of a statement. */

@@ -105,9 +105,8 @@ static const struct ofi_provider providers[] = {
 		 *   ignore, smr_match_tagged() reads it).
 		 * - 256 peers: SMR_MAX_PEERS.
 		 * - The library matches tags itself, because tagged messages that a connection
-		 * leaves
-		 *   unreceived can't be taken out (MASKS_STAY), and the unreceived messages of one
-		 *   peer hold up the messages of all.
+		 *   leaves unreceived can't be taken out (MASKS_STAY), and the unreceived messages
+		 *   of one peer hold up the messages of all.
 		 * - 4096 receives are asked for, so that the library has enough of them for each of
 		 *   255 peers. 256 of them stay for unexpected messages, which come out of the same
 		 *   pool.

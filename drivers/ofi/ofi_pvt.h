@@ -382,7 +382,7 @@ struct ofi_ep {
 	/* OFI_Q_SINK_FAULT: the sink's mark may be overwritten; renew it once the CQ is empty */
 	bool sink_dirty;
 	bool sealed; /* remote keys are sealed, see ofi_mr.c */
-	/* post calls special() for this op type and those above: WRITE, or LEAT_OP_TYPES: none */
+	/* first op type for which post calls special(): WRITE; or for none: LEAT_OP_TYPES */
 	uint8_t rma_special;
 	bool closing;	  /* fid is closed, or is used no more */
 	bool drain_hit;	  /* some address on the draining list has drain_hit */

@@ -194,7 +194,7 @@ vb_ep_cancel(struct leat_ep *ep, struct leat_op *op)
 }
 
 /*
- * Change a choice of an endpoint. The inline limit is at most dev->inline_max, for which queue
+ * Change an option of an endpoint. The inline limit is at most dev->inline_max, for which queue
  * pairs were created. Any signal interval is correct: the last send of a list is always signaled.
  */
 int

@@ -193,8 +193,8 @@ struct sockaddr *vb_src_for(struct vb_dev *d, int family);
 /* ---- addresses ---- */
 
 /*
- * Parse a numeric "host:port". passive: host and port may be missing. @return 0; -EINVAL with
- * leat_err()
+ * Parse a numeric "host:port"; if passive is true, host and port may be missing. @return 0; -EINVAL
+ * with leat_err()
  */
 int vb_addr_parse(const char *addr, bool passive, struct sockaddr_storage *ss);
 /*

@@ -53,7 +53,7 @@ struct ring_buf {
 	uint32_t first, next;
 	uint32_t head; /* offset where the next message begins */
 	uint32_t size; /* bytes of mem */
-	uint32_t lap;  /* bytes taken since RING_BUF_LAP last forced a read of dir.consumed */
+	uint32_t lap;  /* bytes sent since dir.consumed was last read because of RING_BUF_LAP */
 	size_t mapped; /* bytes mapped for msgs and mem together */
 };
 

@@ -149,7 +149,7 @@ ring_ep_abort(struct leat_ep *ep)
 
 /*
  * Set the inline limit, of reliable endpoints only. A datagram endpoint's limit can't change:
- * whether a connection has a buffer (ring_buf.h) is decided by the limit when it is created.
+ * it decides, when a connection is created, whether the connection has a buffer (ring_buf.h).
  */
 int
 ring_ep_option(struct leat_ep *ep, enum leat_ep_option option, uint32_t *value)

@@ -7,7 +7,8 @@
  * and receive small messages while each takes the oldest RECV. A message moves one cache line
  * between the cores; most of the remaining time goes to the bookkeeping of ops, for which these
  * paths use leat_order_fast.h. ring_shared.h explains the edges, such as PUBLISH and FREE. A plain
- * op is one for which leat_op_is_plain() is true: it has no flags and uses its default queue.
+ * op is one for which leat_op_is_plain() is true: it has no flags and uses its default queue. What
+ * these paths do not take goes the general way: the slower paths of ring_tx.c and ring_rx.c.
  */
 
 #include <rte_prefetch.h>
@@ -118,7 +119,7 @@ ring_tx_store(struct ring_slot *slot, uint64_t head)
 	__atomic_store_n(&slot->head, head, __ATOMIC_RELEASE);
 }
 
-/* Fill in the rest of link->tx.slot, whose payload is there already, publish it, and advance. */
+/* Fill in the rest of link->tx.slot, whose payload is in place; publish it, advance the cursor. */
 static __rte_always_inline void
 ring_tx_publish(struct ring_link *link, uint32_t type, uint32_t flags, uint64_t len)
 {
@@ -211,7 +212,7 @@ ring_recv_plain(const struct leat_op *op)
 	return leat_op_is_plain(op, LEAT_OP_RECV) && op->peer == LEAT_PEER_ANY;
 }
 
-/* Count the ops at the front that are for the same peer. */
+/* Count the ops at the front that are for the peer of ops[0]. */
 static __rte_always_inline uint16_t
 ring_same_peer(struct leat_op *const *ops, uint16_t n)
 {
@@ -360,7 +361,7 @@ ring_send_run(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uin
 	return n;
 }
 
-/* Wake the peers of ops that were posted. */
+/* Wake the peers of posted ops, if they sleep. */
 static __rte_always_inline void
 ring_wake_peers(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 {
@@ -421,7 +422,7 @@ ring_recv_run(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uin
 	return i;
 }
 
-/* Copy a datagram out of the buffer of its direction. */
+/* Copy a datagram to dst from the producer's buffer, where it begins at `at`. */
 static __rte_always_inline void
 ring_datagram_copy(struct ring_ep *rep, struct ring_link *link, void *dst, uint64_t at,
 		   uint64_t len)

@@ -289,7 +289,7 @@ ring_closing_progress(struct leat_ep *ep, struct ring_ep *rep)
 static bool
 links_ready(const struct ring_ep *rep)
 {
-	/* A foreign peer may not have marked its link: look at all of them. */
+	/* A foreign peer might have failed to mark its link: look at all links. */
 	uint32_t i, n = rep->many && !RING_FOREIGN ? rep->nb_watched : rep->nb_links;
 
 	if (rep->many && (ring_board_marked(rep->board) || ring_queue_count(&rep->queue) > 0))

@@ -113,7 +113,7 @@ fifo_add(struct ring_ep *rep, struct leat_op *op, uint64_t seq)
 {
 	struct ring_recv *r;
 
-	/* The FIFO has an entry for every receive that may be posted: if it is full it has gaps. */
+	/* The FIFO has room for all receives that can be posted, so if it is full, it has gaps. */
 	if (unlikely(rep->recv_tail - rep->recv_head > rep->recv_mask))
 		fifo_compact(rep);
 	r = &rep->recvs[rep->recv_tail++ & rep->recv_mask];
@@ -207,7 +207,7 @@ note_del(struct ring_ep *rep, struct ring_note *note, int kind)
 	rep->nb_unexpected--;
 }
 
-/* Return the number of a note's message: the one in [rx_head, rx_head + slots) with its index. */
+/* Return the number of a note's message: in [rx_head, rx_head + slots), with the note's index. */
 static uint64_t
 note_nr(const struct ring_note *note)
 {

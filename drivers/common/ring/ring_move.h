@@ -43,7 +43,7 @@ struct leat_ep;
 /* A poll puts at most this many chunks on one link, and takes at most this many from it. */
 #define RING_CHUNKS_BUDGET 16
 
-/* Status of an ack that does not end the op yet: send the bytes. */
+/* Status of an ack that does not end the op: it asks the producer for the op's bytes. */
 #define RING_GO 1
 
 enum ring_chunk_kind {

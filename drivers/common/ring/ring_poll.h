@@ -76,7 +76,7 @@ ring_rx_max(const struct leat_ep *ep)
 	return RTE_MAX(leat_ep_room(ep), (uint32_t)RING_DRIVE_BUDGET);
 }
 
-/* Poll all links. If the poll runs out of room for ops, the next one begins with the next link. */
+/* Poll all links. If there is no more room for ops, the next poll begins with the next link. */
 static __rte_always_inline void
 ring_poll_few(struct leat_ep *ep, struct ring_ep *rep, ring_poll_link_fn poll_link)
 {

@@ -153,7 +153,7 @@ struct ring_link {
 	struct ring_oplist trecvs __attribute__((aligned(LEAT_CACHE_LINE)));
 	struct ring_notes unexpected[RING_KINDS];
 
-	/* line 4: post, of datagrams */
+	/* line 4: post of datagrams */
 	struct ring_buf buf __attribute__((aligned(LEAT_CACHE_LINE)));
 
 	/* control */

@@ -167,7 +167,7 @@ ring_rx_all(struct leat_ep *ep, struct ring_link *link)
 {
 	struct ring_ep *rep = ep->drv;
 
-	/* At most one lap: a foreign peer may keep publishing, even after it closed. */
+	/* Handle at most one lap: a foreign peer might keep publishing, even after it closed. */
 	uint32_t n, left = link->rx_mask + 1;
 
 	rep->copy_left = INT64_MAX;

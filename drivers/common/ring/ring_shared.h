@@ -160,7 +160,7 @@ struct ring_ack {
  * the message's number modulo slots.
  */
 struct ring_note {
-	/* unexpected messages of one kind, oldest first: of all peers, and of this peer */
+	/* in lists of unexpected messages of a kind, oldest first: of all peers, of this peer */
 	TAILQ_ENTRY(ring_note) by_ep;
 	TAILQ_ENTRY(ring_note) by_link;
 	struct ring_link *link;
@@ -177,7 +177,7 @@ enum ring_closed {
 	RING_UP,   /* RING_FOREIGN: this side is up, the peer may touch its regions */
 };
 
-/* The words of one direction beside its slots and acks. */
+/* The words of one direction, in addition to its slots and acks. */
 struct ring_dir {
 	/*
 	 * FREE: number of the first message not consumed. On a line of its own: every poll that
