@@ -162,7 +162,7 @@ has_successor(const struct ofi_ep *e, const struct ofi_addr *a)
 
 /*
  * May the address be removed? Messages of its last peer may be waiting for a receive, or be under
- * way: they must not be taken for those of the peer that gets the index next.
+ * way: they must not be taken for messages of the peer that gets the index next.
  */
 static bool
 removable(const struct ofi_ep *e, const struct ofi_addr *a, uint64_t now)

@@ -332,9 +332,9 @@ finish_one(struct ofi_ep *e, struct ofi_slot *s, void *arg)
 /*
  * Take out the last messages of a dead peer, then close the provider's connection to it. Messages
  * may still be under way after a silence: perhaps this thread had no processor, or TCP waits for a
- * timeout. Once the connection is closed no more can come, but those that the provider has already
- * read must be taken out before. The connection stays open while the provider has ops for the dead
- * peer: their answers may be arriving (OFI_Q_READ_TWICE). @return true: done
+ * timeout. Once the connection is closed no more messages can come, but messages that the provider
+ * has already read must be taken out before. The connection stays open while the provider has ops
+ * for the dead peer: their answers may be arriving (OFI_Q_READ_TWICE). @return true: done
  */
 static bool
 close_dead(struct ofi_ep *e, struct leat_peer *peer, uint64_t now)

@@ -20,7 +20,7 @@
 int
 ofi_errno(int err)
 {
-	/* Providers disagree about the sign. */
+	/* Providers disagree about the sign of errors. */
 	switch (err < 0 ? -err : err) {
 	case 0:
 		return 0;
@@ -307,7 +307,7 @@ complete(struct ofi_ep *e, const struct fi_cq_tagged_entry *c, fi_addr_t src)
 }
 
 /*
- * Find the slot of an error entry. @return NULL: the entry holds no context, or not that of a slot,
+ * Find the slot of an error entry. @return NULL: the entry holds no context, or no slot's context,
  * as happens with some providers
  */
 static struct ofi_slot *
@@ -361,7 +361,7 @@ sink_status(struct ofi_ep *e)
 {
 	if (!ofi_sink_used(e))
 		return -ECONNRESET;
-	e->sink_dirty = true; /* receives whose completions are still unread may have hit it, too */
+	e->sink_dirty = true; /* receives whose completions are unread may have used the sink */
 	return -EMSGSIZE;
 }
 

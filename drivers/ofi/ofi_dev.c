@@ -13,7 +13,7 @@
 
 #include "ofi_pvt.h"
 
-/* The driver's own bounds of tx= and rx=; those of the provider may be narrower. */
+/* The driver's own bounds of tx= and rx=; the provider's bounds may be narrower. */
 #define DEPTH_MIN 1
 #define DEPTH_MAX 32768
 /* The exchange of addresses has at most 32768 connections and requests at a time. */

@@ -4,9 +4,9 @@
  * Draining: receive and discard the messages that a peer left unreceived at its end. Otherwise they
  * would be taken for messages of the next connection.
  *
- * A peer that disconnects in order has sent all its messages before it says so: one pass takes them
- * out. Messages of a dead process may still be under way in the kernel, for some milliseconds. The
- * driver does not block to wait for them:
+ * A peer that disconnects has sent all its messages before it reports the disconnect: one pass
+ * takes them out. Messages of a dead process may still be under way in the kernel, for some
+ * milliseconds. The driver does not block to wait for them:
  *
  *     begin     make one pass; then keep a receive posted for that sender only (a standing
  *               receive), one for plain and one for tagged messages

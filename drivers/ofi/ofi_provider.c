@@ -176,7 +176,7 @@ static const struct ofi_provider providers[] = {
 	},
 	{
 		/*
-		 * From 1.18 on tcp has RDM endpoints of its own (those that 1.17 calls net),
+		 * From 1.18 on tcp has RDM endpoints of its own (which 1.17 calls net),
 		 * without atomics.
 		 */
 		.name = "tcp",
@@ -373,7 +373,7 @@ ofi_provider_hints(const struct ofi_provider *p, uint64_t caps)
 	 */
 	if ((p->quirks & OFI_Q_KEY_SEALED) != 0)
 		h->domain_attr->mr_mode &= ~FI_MR_VIRT_ADDR;
-	/* Messages between two endpoints stay in order. */
+	/* Ask that messages between two endpoints stay in order. */
 	h->tx_attr->msg_order = FI_ORDER_SAS;
 	h->rx_attr->msg_order = FI_ORDER_SAS;
 	return h;

@@ -32,7 +32,7 @@
  *     op -> slot {op, ctx} -> libfabric ... completion: &ctx -> slot -> op
  *
  * Some providers never complete the sends to a peer that died. The driver then finishes the op
- * itself. The slot stays behind as an orphan: it has no op, and it is not used again until the
+ * itself. The slot becomes an orphan: it has no op, and it is not used again until the
  * provider gives its context back. So a late completion finds the orphan, never the op of a later
  * post.
  */
@@ -405,7 +405,7 @@ struct ofi_ep {
 	struct fid_fabric *fabric;
 	struct fid_domain *domain;
 	struct fid_av *av;
-	struct fid_eq *eq; /* OFI_Q_EVENTS */
+	struct fid_eq *eq; /* event queue, with OFI_Q_EVENTS only */
 	/* region of the slots, which hold atomics' operands; NULL: not registered */
 	struct fid_mr *slots_mr;
 	void *slots_desc;
@@ -442,7 +442,7 @@ struct ofi_ep {
 	void *sink; /* second buffer of receives */
 	uint64_t sink_len;
 	uint64_t sink_map;	    /* bytes that are mapped */
-	struct ofi_ep *next_closed; /* OFI_Q_CLOSE_LAST, see ofi_ep.c */
+	struct ofi_ep *next_closed; /* next closed endpoint (OFI_Q_CLOSE_LAST) */
 	bool full_logged;
 	uint8_t raw[OFI_ADDR_MAX]; /* this endpoint's provider address */
 	uint16_t raw_len;

@@ -21,7 +21,7 @@ ofi_read_mark(struct ofi_slot *s, const struct leat_op *op)
 
 /* Has the answer of a READ begun to arrive? s: the READ's slot, even if it is an orphan now. */
 bool ofi_read_begun(const struct ofi_ep *e, const struct ofi_slot *s);
-/* May an answer from that peer be arriving? */
+/* Could the answer to a READ be arriving from this peer? */
 bool ofi_read_under_way(const struct ofi_ep *e, uint16_t peer);
 /*
  * Can the endpoint be closed now? Not while an answer is arriving, nor while a receive that was

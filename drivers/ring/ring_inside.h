@@ -66,7 +66,7 @@ struct ring_mbox {
 	uint32_t bell; /* BELL: number of times that it was rung */
 	pthread_mutex_t lock;
 	bool closed;			   /* under lock */
-	STAILQ_HEAD(, ring_conn) requests; /* under lock; a reference to each */
+	STAILQ_HEAD(, ring_conn) requests; /* under lock; each with a reference */
 	int fd;				   /* eventfd of an endpoint with a wait object, else -1 */
 	struct ring_board *board;	   /* MARK: the owner's board */
 	/* ASLEEP: peers read it after each message that they send; written when the owner sleeps */

@@ -62,7 +62,7 @@ ring_mbox_get(struct ring_mbox *mbox)
 void
 ring_mbox_put(struct ring_mbox *mbox)
 {
-	/* release: this owner's uses come before the free; acquire: so do those of other owners */
+	/* release: this owner's uses come before the free; acquire: so do other owners' uses */
 	if (mbox == NULL || __atomic_sub_fetch(&mbox->refs, 1, __ATOMIC_ACQ_REL) > 0)
 		return;
 	pthread_mutex_destroy(&mbox->lock);

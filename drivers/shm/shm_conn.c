@@ -316,7 +316,7 @@ ring_link_bell(struct ring_link *link)
 		(void)leat_exchange_note(link->conn->se->exchange, link->conn->id);
 }
 
-/* End the exchange's connection in order, which closes its socket. */
+/* End the exchange's connection with a BYE, which closes its socket. */
 static void
 close_exchange(struct ring_conn *conn, const char *why)
 {
@@ -525,7 +525,7 @@ on_connected(struct shm_ep *se, struct ring_link *link, const struct leat_exchan
 static uint32_t
 their_closed(const struct ring_link *link)
 {
-	/* pairs with ring_link_report_closed() */
+	/* edge CLOSED: pairs with ring_link_report_closed() of the peer */
 	return __atomic_load_n(&link->theirs->closed, __ATOMIC_ACQUIRE);
 }
 

@@ -20,7 +20,7 @@
 
 #include "shm_memory.h"
 
-#define SHM_SHARE_FDS (LEAT_EXCHANGE_FDS_MAX - 4) /* four are: lane, asleep, board, table */
+#define SHM_SHARE_FDS (LEAT_EXCHANGE_FDS_MAX - 4) /* four others: lane, asleep, board, table */
 
 /* A stretch of memory in one file. */
 struct shm_piece {

@@ -242,7 +242,7 @@ vb_ep_close(struct leat_ep *ep)
 	for (i = 0; i < e->nb_peers; i++) {
 		c = e->conns[i];
 		if (c != NULL && c->connected)
-			(void)rdma_disconnect(c->id); /* fails if it has ended already */
+			(void)rdma_disconnect(c->id); /* fails if c has ended already */
 		if (c != NULL)
 			vb_conn_free(c);
 	}

@@ -49,7 +49,7 @@ vb_gid_get(struct ibv_context *ctx, uint8_t port, int index, struct vb_gid *out)
 #else
 	if (ibv_query_gid(ctx, port, index, &out->gid) != 0)
 		return -ENOENT;
-	out->roce2 = true; /* not known: assume it */
+	out->roce2 = true; /* the version is not known: assume v2 */
 #endif
 	return is_zero(&out->gid) ? -ENOENT : 0;
 }

@@ -33,7 +33,7 @@ vb_listen(struct leat_ep *ep, const char *addr)
 	err = e->listener->verbs != NULL && !vb_cm_is_ours(e, e->listener) ? EADDRNOTAVAIL : errno;
 	if (err == ENODEV)
 		err = EADDRNOTAVAIL;
-	(void)rdma_destroy_id(e->listener); /* a new id: can't fail */
+	(void)rdma_destroy_id(e->listener); /* can't fail for a new id */
 	e->listener = NULL;
 	return leat_err(err, "%s: listen %s: %s%s%s", e->dev->name, addr, strerror(err),
 			err == EADDRNOTAVAIL ? ": not an address of device " : "",

@@ -99,7 +99,7 @@ struct vb_args {
 	bool srq;	 /* shared receive queues (SRQ), where the device has them */
 	uint32_t rxbuf;	 /* without an SRQ: bytes of a receive buffer */
 	uint32_t rxbufs; /* without an SRQ: receive buffers per peer */
-	uint32_t qkey;	 /* qp=ud: Q_Key; 0: each endpoint chooses its own */
+	uint32_t qkey;	 /* for qp=ud: Q_Key; 0: each endpoint chooses its own */
 	bool ud;	 /* qp=ud */
 };
 
@@ -128,7 +128,7 @@ struct vb_rules {
 	bool kernel_qp;
 	bool rd_atom_unset; /* a request to connect can lack the number of READs in flight */
 	bool credits;	    /* a message needs a posted receive at once: see vb_credit_take() */
-	bool own_requests;  /* send queues hold requests of the driver beside those of ops */
+	bool own_requests;  /* send queues hold requests of the driver in addition to ops' */
 	/* when a request fails, the requests before it were sent, but perhaps not delivered */
 	bool sent_only;
 	bool leave_flushes; /* a disconnect by the other side flushes the receives */
@@ -285,20 +285,20 @@ struct vb_conn {
 	bool reads; /* the other side answers READs and atomics of this side */
 
 	struct vb_rxq *rxq;	  /* receive buffers; NULL: with an SRQ */
-	struct vb_credit *credit; /* iWARP, see verbs_iwarp.h; else NULL */
+	struct vb_credit *credit; /* for iWARP, see verbs_iwarp.h; else NULL */
 	struct vb_ep *e;
-	struct leat_peer *peer; /* NULL: ZOMBIE, detached from its peer */
+	struct leat_peer *peer; /* NULL in ZOMBIE: detached from its peer */
 	struct rdma_cm_id *id;
 	TAILQ_ENTRY(vb_conn) link; /* entry in vb_ep.busy unless UP */
 	bool busy;
-	bool connected;	 /* rdma_disconnect() is needed to end it */
+	bool connected;	 /* rdma_disconnect() is needed to end the connection */
 	bool last_wqe;	 /* the device reported that no more receives complete */
 	bool disconnect; /* the other side has disconnected, or can't any more */
 	uint8_t rd_atom, init_rd_atom;
 	uint32_t qpn;
-	struct vb_hello hello; /* iWARP: the hello of the peer's request */
-	int status;	       /* ENDING: status of its ops */
-	int cause;	       /* connecting: why the last attempt failed, negative errno */
+	struct vb_hello hello; /* for iWARP: the hello of the peer's request */
+	int status;	       /* in ENDING: status of its ops */
+	int cause;	       /* while connecting: why the last attempt failed, negative errno */
 	/*
 	 * A time in cycles. While connecting: when the attempts end; in ENDING: when the end is
 	 * forced; in ZOMBIE: when the wait is over.
@@ -356,7 +356,7 @@ struct vb_loop {
 };
 
 struct vb_qpn {
-	uint32_t qpn; /* 0: free (never the number of an RC QP) */
+	uint32_t qpn; /* 0: the entry is free; no RC QP has the number 0 */
 	uint16_t peer;
 };
 

@@ -74,7 +74,7 @@ ring_board_new(uint32_t nb)
 	return b;
 }
 
-/* Mark the connections of words[word] whose bits are set in marks. Any thread. */
+/* Mark the connections of words[word] whose bits are set in marks. Any thread may call it. */
 static inline void
 ring_board_mark(struct ring_board *b, uint32_t word, uint64_t marks)
 {
@@ -86,14 +86,14 @@ ring_board_mark(struct ring_board *b, uint32_t word, uint64_t marks)
 		(void)__atomic_fetch_or(lines, bit, __ATOMIC_SEQ_CST);
 }
 
-/* Mark connection nr. Any thread. */
+/* Mark connection nr. Any thread may call it. */
 static inline void
 ring_board_mark_one(struct ring_board *b, uint32_t nr)
 {
 	ring_board_mark(b, nr / 64, UINT64_C(1) << nr % 64);
 }
 
-/* Are there marks to take? The owner only. */
+/* Are there marks to take? Only the owner calls it. */
 static inline bool
 ring_board_marked(const struct ring_board *b)
 {
@@ -120,7 +120,7 @@ ring_board_take_line(struct ring_board *b, uint32_t line, ring_board_fn fn, void
 	}
 }
 
-/* Take all marks. The owner only. */
+/* Take all marks. Only the owner calls it. */
 static __rte_always_inline void
 ring_board_take(struct ring_board *b, ring_board_fn fn, void *arg)
 {

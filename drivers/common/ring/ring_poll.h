@@ -12,7 +12,7 @@
  *                                           `---- if there is more -------'
  *
  * So neither the cost of an idle poll nor the delay until a peer's message is found depends on the
- * number of peers. A peer that sends all the time takes its turn behind all others in the queue.
+ * number of peers. A peer that sends all the time takes its turn after all others in the queue.
  *
  * How a poll handles one link depends on the endpoint's type: the caller passes a function, which
  * is inlined here.

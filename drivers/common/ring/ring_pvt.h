@@ -104,7 +104,7 @@ ring_op(struct leat_op *op)
 
 /* Where the producer writes next. */
 struct ring_cursor {
-	struct ring_slot *slot; /* next to fill */
+	struct ring_slot *slot; /* next slot to fill */
 	uint64_t nr;		/* number of the message that goes into slot */
 	uint32_t place;		/* place of slot */
 	uint32_t next;		/* place of the slot of message nr + 1 */

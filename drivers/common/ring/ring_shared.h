@@ -172,7 +172,7 @@ TAILQ_HEAD(ring_notes, ring_note);
 
 enum ring_closed {
 	RING_OPEN = 0,
-	RING_BYE,  /* closed in order */
+	RING_BYE,  /* closed by its owner, in a regular way */
 	RING_DEAD, /* the endpoint was aborted, or its process died */
 	RING_UP,   /* RING_FOREIGN: this side is up, the peer may touch its regions */
 };

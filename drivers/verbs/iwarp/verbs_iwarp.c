@@ -60,7 +60,7 @@ leads_here(const struct vb_dev *d, struct rdma_event_channel *ch, struct sockadd
 		return false;
 	here = rdma_bind_addr(id, sa) == 0 && id->verbs != NULL &&
 	       strcmp(ibv_get_device_name(id->verbs->device), ibv_get_device_name(d->ibdev)) == 0;
-	(void)rdma_destroy_id(id); /* a new id: can't fail */
+	(void)rdma_destroy_id(id); /* can't fail for a new id */
 	return here;
 }
 

@@ -22,7 +22,7 @@ struct vb_credit {
 	uint32_t told;	 /* the value of posted that was last reported to the other side */
 	uint64_t raddr;
 	uint32_t rkey;
-	bool counts;  /* the other side uses credits, too */
+	bool counts;  /* the other side also uses credits */
 	bool writing; /* a WRITE of credits is in flight */
 };
 

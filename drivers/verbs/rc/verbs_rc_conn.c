@@ -35,7 +35,7 @@
 #define LIMIT_US 2000000
 /*
  * us. After all sends came back, how long to wait for receives that the QP was using: not every
- * device reports that it uses none any more.
+ * device reports that the QP uses none any more.
  */
 #define SETTLE_US 20000
 /* us. How long to wait for the answer to a disconnect. */
@@ -224,7 +224,7 @@ vb_rc_left(struct vb_conn *c)
 	vb_rc_cq_empty(c->e);
 	c->disconnect = true;
 	if (c->state != VB_UP)
-		return; /* a failed completion has ended it already */
+		return; /* a failed completion has ended the connection already */
 	owes = c->head != c->tail;
 	snprintf(text, sizeof(text), "%s: the peer %s", leat_peer_addr(ep, c->peer),
 		 owes ? "closed or died with ops in flight to it" : "disconnected");
@@ -244,7 +244,7 @@ vb_rc_end(struct vb_conn *c, int status, const char *text)
 	vb_conn_state(c, VB_ENDING);
 	leat_peer_closing(c->e->ep, c->peer, status, text);
 	if (c->connected && rdma_disconnect(c->id) != 0)
-		c->disconnect = true; /* the other side has ended it, too */
+		c->disconnect = true; /* the other side has also ended the connection */
 }
 
 void

@@ -193,7 +193,7 @@ vb_rc_cq_empty(struct vb_ep *e)
 {
 	if (e->dead)
 		return;
-	/* Bounded: no requests are posted meanwhile. */
+	/* The loop is bounded: no requests are posted meanwhile. */
 	while (poll_recv(e, VB_BURST) > 0)
 		;
 	while (poll_send(e, VB_BURST) > 0)

@@ -226,8 +226,8 @@ vb_qp_destroy(struct vb_conn *c)
 	c->qpx = NULL;
 	c->qpn = 0;
 	/*
-	 * Take the completions of its flushed buffers: the CQ must have room for those of the next
-	 * queue pair.
+	 * Take the completions of the flushed buffers: the CQ must have room for the next queue
+	 * pair's completions.
 	 */
 	if (c->e->rxqs != NULL)
 		vb_rc_cq_empty(c->e);

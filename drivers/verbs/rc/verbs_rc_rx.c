@@ -216,7 +216,7 @@ sw_post(struct vb_ep *e, uint64_t first)
 		uint32_t s = *sw_at(e, i);
 
 		if (e->slots[s].seq < first) {
-			n++; /* the oldest ones, which stay */
+			n++; /* older slots stay in the queue */
 			continue;
 		}
 		if (b.n == VB_BURST)
@@ -424,7 +424,7 @@ done(struct vb_ep *e, const struct ibv_wc *wc)
 	struct leat_op *op;
 
 	if (unlikely(s >= e->rx_depth || e->slots[s].op == NULL))
-		return; /* not a slot in use */
+		return; /* wr_id is not the number of a slot in use */
 	slot = &e->slots[s];
 	e->rx_posted--;
 	if (unlikely(wc->status != IBV_WC_SUCCESS)) {

@@ -196,7 +196,7 @@ vb_ud_poll(struct leat_ep *ep)
 void
 vb_ud_cq_empty(struct vb_ud *u)
 {
-	/* Bounded: no requests are posted meanwhile. */
+	/* The loop is bounded: no requests are posted meanwhile. */
 	while (poll_recv(u, VB_BURST) > 0)
 		;
 	while (poll_send(u, VB_BURST) > 0)
