@@ -200,7 +200,7 @@ fault_cancel(struct leat_ep *ep, struct leat_op *op)
 		ret = leat_op_cancel(fe->low, &f->low);
 		/* -ENOENT: done below, -EALREADY: cancelled before. The proxy will come back. */
 		return ret == -ENOENT || ret == -EALREADY ? 0 : ret;
-	case FAULT_KEPT: /* from here on the op is done: it keeps its own result */
+	case FAULT_KEPT: /* in this and all later states the op is done: it keeps its result */
 		TAILQ_REMOVE(&f->peer->kept, f, link);
 		break;
 	case FAULT_DELAYED:

@@ -65,7 +65,7 @@ fault_rand_next(struct fault_rand *r)
 	return result;
 }
 
-/* Draw a number from 0 to n - 1, n > 0. By multiplication: the bias is below n / 2^64. */
+/* Draw a number from 0 to n - 1, n > 0. It multiplies and shifts; the bias is below n / 2^64. */
 static inline uint64_t
 fault_rand_below(struct fault_rand *r, uint64_t n)
 {

@@ -180,7 +180,7 @@ ofi_av_cut(struct ofi_ep *e, struct ofi_addr *a, uint16_t peer)
 	if (a->cut || a->refs > 1)
 		return;
 	ofi_drain_end(e, a);
-	/* Messages left behind would have no peer: the next call drains further. */
+	/* Keep the address while messages are left: the next call drains further. */
 	if (ofi_drain(e, a) >= OFI_DRAIN_MAX)
 		return;
 	/*

@@ -375,14 +375,14 @@ ending_step(struct ofi_ep *e, struct leat_peer *peer, uint64_t now)
 
 	if (leat_peer_inflight(peer) > 0 && (now >= p->deadline || p->broken_deadline != 0))
 		ofi_slots_foreach(e, finish_one, peer);
-	/* READs still in flight have no answer: close the connection, so that none comes later. */
+	/* READs still in flight have no answer: close the connection, so no answer comes later. */
 	if (leat_peer_inflight(peer) > 0 && now >= p->deadline && (e->quirks & OFI_Q_AV_CUTS) != 0)
 		ofi_av_cut(e, p->addr, peer->id);
 	if (leat_peer_inflight(peer) > 0)
 		return;
 	/*
-	 * The other side goes on sending until it has heard of the end. Those messages must not be
-	 * taken for the next connection's.
+	 * The other side goes on sending until it has heard of the end. The messages that it sends
+	 * until then must not be taken for messages of the next connection.
 	 */
 	if (p->local_close > 0 && !e->closing && leat_exchange_lingers(e->exchange, p->local_close))
 		return;

@@ -34,7 +34,7 @@
 /* Stop waiting for a cancelled receive to come back after so many progress calls. */
 #define CANCEL_DRIVES 64
 
-/* Post a receive for that sender only. @return NULL: it could not be posted */
+/* Post a receive for messages of this address only. @return NULL: it could not be posted */
 static struct ofi_slot *
 post_directed(struct ofi_ep *e, struct ofi_addr *a, bool tagged)
 {

@@ -52,7 +52,7 @@ static int
 open_fids(struct ofi_ep *e, const struct leat_ep_conf *conf)
 {
 	struct fi_cq_attr cq = {
-		/* Room for each op in flight twice: for a cancelled one and for its successor. */
+		/* Two entries for each op in flight: for a cancelled op and for its successor. */
 		.size = 2 * (size_t)(conf->tx_depth + conf->rx_depth) + 64,
 		.format = FI_CQ_FORMAT_TAGGED,
 		.wait_obj = conf->wait ? FI_WAIT_FD : FI_WAIT_NONE,

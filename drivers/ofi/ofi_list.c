@@ -184,7 +184,7 @@ list_some(bool efa, const struct leat_dev_sink *to)
 	struct fi_info *list;
 	bool any;
 
-	/* As when a device is opened: this may be the process's first use of libfabric. */
+	/* Prepare as for opening a device: this may be the process's first use of libfabric. */
 	ofi_provider_prepare();
 	list = ofi_provider_all();
 	any = report_all(list, efa, to);

@@ -302,8 +302,8 @@ post_read(struct ofi_ep *e, uint16_t peer, struct ofi_addr *a, struct ofi_proof 
 		      p->key, &s->ctx);
 	if (ret != 0)
 		/*
-		 * FI_EAGAIN: the provider is still connecting. Other errors pass, or the timeout of
-		 * connecting ends the proof.
+		 * Try again later. FI_EAGAIN: the provider is still connecting. Other errors pass,
+		 * or the timeout of connecting ends the proof.
 		 */
 		return;
 	e->free = s->next;

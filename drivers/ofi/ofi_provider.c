@@ -238,8 +238,8 @@ static const struct ofi_provider providers[] = {
 		 * - One-sided ops and messages mixed on one endpoint come to a stop; a READ of 0 B
 		 *   and a READ with a withdrawn key never complete; a fetching atomic returns 0.
 		 * - The reported source of a message is wrong.
-		 * - A message that is too long is cut without an error; with a sink its length
-		 *   shows that.
+		 * - A message that is too long is cut without an error; with a sink the
+		 *   reported length shows that it was cut.
 		 * - Unreceived messages are kept without a limit (rxd_cq.c, unexp_list).
 		 */
 		.name = "udp;ofi_rxd",
@@ -509,7 +509,7 @@ cma_check(const char *dev)
 			"%s: provider shm copies between processes with process_vm_readv(), which "
 			"this machine forbids (sysctl kernel.yama.ptrace_scope=%d, 0 or 1 needed)",
 			dev, scope);
-	/* ptrace_scope 1: each process must permit the copies for itself. This process does. */
+	/* With ptrace_scope 1 each process must permit copies of its own memory: do so. */
 	if (prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0) != 0)
 		return leat_err(ENODEV,
 				"%s: provider shm: prctl(PR_SET_PTRACER): %s; "

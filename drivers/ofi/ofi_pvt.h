@@ -300,8 +300,8 @@ struct ofi_proof {
 
 /*
  * A provider address in the address vector (AV). Connections to the same remote endpoint share it.
- * When the last of them has ended, it stays in the AV as long as orphaned slots refer to it; with
- * OFI_Q_AV_FILLS it stays until the endpoint is closed.
+ * When the last of them has ended, the address stays in the AV as long as orphaned slots refer to
+ * it; with OFI_Q_AV_FILLS it stays until the endpoint is closed.
  */
 struct ofi_addr {
 	struct ofi_addr *next;

@@ -47,7 +47,7 @@
 
 /* The device's arguments. */
 struct shm_dev {
-	struct ring_dev ring; /* first: the common code uses the device as a struct ring_dev */
+	struct ring_dev ring; /* first member: the common code uses it as its device */
 	uint32_t segment;     /* bytes per direction for messages that do not fit into slots */
 	uint32_t any_user;    /* users=1 */
 	uint32_t share;	      /* share=1 */
@@ -95,7 +95,7 @@ struct shm_hello {
 	uint16_t peer;		 /* the bit of this connection on the side's board */
 	bool wait;		 /* the side may sleep */
 	bool fences;		 /* sleeping peers can make the side execute a fence */
-	bool share;		 /* the side shares memory; of an acceptor: both sides do */
+	bool share;		 /* the side shares memory; in an acceptor's hello: both sides do */
 };
 
 /* Encode h into SHM_HELLO_LEN bytes. */

@@ -21,7 +21,7 @@
 
 #include "verbs_transport.h"
 
-/* Entries in each CQ beyond those of ops, for requests of the driver's own. */
+/* Entries of each CQ, in addition to the entries for ops, for the driver's own requests. */
 #define CQ_SPARE 32
 
 int

@@ -483,8 +483,8 @@ void vb_conns_end(struct vb_ep *e, const char *text);
 /* ---- completion queues ---- */
 
 /*
- * Create a CQ with room for n entries. *ex is set if ibv_start_poll() polls the CQ; then
- * ibv_poll_cq() must not. @return NULL with errno
+ * Create a CQ with room for n entries. If ibv_start_poll() is to poll the CQ, *ex is
+ * set, and ibv_poll_cq() must not be used. @return NULL with errno
  */
 struct ibv_cq *vb_cq_create(const struct vb_dev *d, struct ibv_context *ctx, uint32_t n,
 			    struct ibv_comp_channel *channel, struct ibv_cq_ex **ex);

@@ -234,7 +234,7 @@ struct ring_ep {
 	struct ring_link **links; /* up or closing; the watched ones first */
 	uint32_t nb_links;
 	uint32_t nb_watched; /* if many is set: links whose peers are not known to mark yet */
-	uint32_t start;	     /* index in links where the next poll begins; if many, among watched */
+	uint32_t start;	     /* links[start] is the first that the next poll looks at */
 	bool many;	     /* this endpoint asks its peers for marks; see ring_mark.h */
 	uint32_t nb_marks;   /* entries of marks[] */
 	uint32_t nb_polls;   /* polls, if RING_FOREIGN and many; see ring_unmarked() */

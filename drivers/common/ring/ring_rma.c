@@ -237,7 +237,7 @@ execute(struct leat_ep *ep, struct ring_link *link, const struct ring_slot *slot
 	case LEAT_OP_FETCH_ADD:
 		if (RING_FOREIGN && (addr % sizeof(uint64_t) != 0 || len != sizeof(uint64_t)))
 			return -EREMOTEIO;
-		/* A real atomic, because the application's threads may use the word as well. */
+		/* Use a real atomic: threads of the application may use the word as well. */
 		*value = __atomic_fetch_add((uint64_t *)mem, slot->w[1], __ATOMIC_SEQ_CST);
 		return 0;
 	case LEAT_OP_CMP_SWAP:

@@ -54,7 +54,7 @@ rx_large(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, struct
 	ring_rx_consume(link, nr);
 }
 
-/* As rx_one(), for TSENDs and one-sided ops. */
+/* Handle a TSEND or a one-sided op. @return as rx_one() */
 static bool
 rx_other(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, struct ring_slot *slot,
 	 uint64_t head, uint64_t nr)
@@ -203,8 +203,8 @@ poll_link(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint6
 		return 0;
 	/*
 	 * After a single SEND an answer may follow: request the line of its slot now, while the
-	 * application works. Do not after a TSEND: its answer takes longer, and the peer polls for
-	 * the answer in the same line, so an early request only delays the answer.
+	 * application works. Don't request it after a TSEND: its answer takes longer, and the peer
+	 * polls for the answer in the same line, so an early request only delays the answer.
 	 */
 	if (RING_HEAD_TYPE(head) == LEAT_OP_SEND && RING_HEAD_MORE(head) == 0 &&
 	    ring_tx_free(link, link->tx.place))

@@ -206,6 +206,6 @@ vb_credit_done(struct vb_ep *e, const struct ibv_wc *wc)
 	e->grants--;
 	if (wc->status == IBV_WC_SUCCESS)
 		post_credits(c);
-	else if (wc->status != IBV_WC_WR_FLUSH_ERR) /* a flush is reported as an end anyway */
-		vb_conn_failed(c, wc, false);
+	else if (wc->status != IBV_WC_WR_FLUSH_ERR)
+		vb_conn_failed(c, wc, false); /* after a flush the connection is ending anyway */
 }

@@ -228,7 +228,7 @@ refill(struct vb_ud *u)
 
 	b.n = 0;
 	/*
-	 * Receives get new numbers. Each goes to a place of the ring from which one was taken
+	 * Receives get new numbers. Each goes to a place of the ring from which a receive was taken
 	 * before.
 	 */
 	u->rq_head = end;
