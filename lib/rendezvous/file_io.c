@@ -86,7 +86,7 @@ file_dir_open(const char *path)
 	return fd;
 }
 
-/* Read to the end of the file, or of the room. */
+/* Read until the end of the file, or until buf is full. */
 static ssize_t
 read_all(int fd, uint8_t *buf, size_t room)
 {

@@ -15,7 +15,8 @@
 #include "leat_le.h"
 
 /*
- * After a rank with another size, rank 0 waits this long for further ranks, to refuse them as well.
+ * After a rank that has another size, rank 0 waits this long for further ranks, to refuse them as
+ * well.
  */
 #define REFUSE_US UINT64_C(1000000)
 /* Interval at which rank 0 reads the files of joined ranks again: one may have been restarted. */
@@ -281,7 +282,8 @@ check_double(struct leat_rendezvous *rv)
 	struct record rec;
 	int ret = file_get_rank(rv, rv->rank, &rec);
 
-	/* Removed by hand, by the close of an earlier run, or as a temporary file by rank 0. */
+	/* The file was removed by hand, by the close of an earlier run, or while it was still
+	 * temporary, by rank 0. */
 	if (ret == -ENOENT || (ret == 0 && rec.session != f->session))
 		return file_put_rank(rv, 0);
 	if (ret < 0 || rec.nonce == f->nonce)

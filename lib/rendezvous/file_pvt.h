@@ -34,7 +34,7 @@
 
 #include "rendezvous_pvt.h"
 
-/* JOB.RANK, JOB.session. */
+/* Room for the name of a file: JOB.RANK or JOB.session. */
 #define FILE_NAME_MAX (LEAT_RENDEZVOUS_JOB_MAX + 16)
 /* Room for the name of a temporary file, JOB.RANK.NONCE.tmp; NONCE is the writer's. */
 #define FILE_TMP_MAX (FILE_NAME_MAX + 24)
@@ -88,7 +88,7 @@ void file_name_session(const struct leat_rendezvous *rv, char *name);
  */
 int file_get_rank(struct leat_rendezvous *rv, uint32_t rank, struct record *rec);
 int file_get_session(struct leat_rendezvous *rv, struct record *rec);
-/* Write this process's file. */
+/* Write this process's file. flags: RECORD_LEFT or 0. */
 int file_put_rank(struct leat_rendezvous *rv, uint32_t flags);
 /* Pause between two reads of files. */
 int file_pause(struct leat_rendezvous *rv, uint64_t until);

@@ -107,9 +107,9 @@ enum leat_rendezvous_how {
 struct leat_rendezvous_conf {
 	enum leat_rendezvous_how how; /**< way in which the processes find one another */
 	/**
-	 * File: a directory that all processes see, used for nothing else. It is created if it does
-	 * not exist; its parent must exist. The directory must belong to the user, and only the
-	 * user may have write access; other directories, and symbolic links, are refused.
+	 * Way FILE: a directory that all processes see, used for nothing else. It is created if it
+	 * does not exist; its parent must exist. The directory must belong to the user, and only
+	 * the user may have write access; other directories, and symbolic links, are refused.
 	 */
 	const char *dir;
 	/**
@@ -118,7 +118,7 @@ struct leat_rendezvous_conf {
 	 * names; consecutive runs don't.
 	 */
 	const char *job;
-	/** List: "host:port,host:port,...", in the order of ranks. */
+	/** Way LIST: "host:port,host:port,...", in the order of ranks. */
 	const char *list;
 	/**
 	 * True: the field rank has the rank of this process; with PMIx it must agree with the
@@ -150,13 +150,14 @@ struct leat_rendezvous_conf {
 };
 
 /**
- * Open a rendezvous. Blocks: PMIx until the launcher's server answers; file until all processes
- * have joined. Rank 0 logs the way and the reason; leat_rendezvous_describe() returns them.
+ * Open a rendezvous. Blocks: with PMIx until the launcher's server answers; with files until all
+ * processes have joined. Rank 0 logs the way and the reason; leat_rendezvous_describe() returns
+ * them.
  *
  * @return
  *   The rendezvous, or NULL with leat_err_msg(), and rte_errno
- *   - EINVAL: a value is out of range, or two don't agree: with each other, with the launcher, or
- *     with another process (file: the sizes differ)
+ *   - EINVAL: a value is out of range, two values contradict each other, or a value contradicts the
+ *     launcher or another process (file: the sizes differ)
  *   - ENOTSUP: the launcher has started several processes, but they have no way to find one another
  *   - ELIBACC: PMIx's environment variables are set, but libpmix.so.2 can't be loaded
  *   - ETIMEDOUT: the message names the ranks that are missing
@@ -164,7 +165,7 @@ struct leat_rendezvous_conf {
  *   - EPERM (file): the directory or a file in it is another user's, can be written by others, or
  *     is a symbolic link
  *   - EIO: PMIx failed; the message has its reason
- *   - ECANCELED; ENOMEM; others of open(2) and mkdir(2)
+ *   - ECANCELED: conf.cancel was set; ENOMEM; others of open(2) and mkdir(2)
  */
 LEAT_API struct leat_rendezvous *leat_rendezvous_open(const struct leat_rendezvous_conf *conf);
 
@@ -223,7 +224,7 @@ LEAT_API int leat_rendezvous_put(struct leat_rendezvous *rv, const char *key, co
 /**
  * Publish the values that were put, and wait until all processes have called their fence of the
  * same number: the first fences of all processes belong together, then the second ones, and so on;
- * fences that failed count. Blocks. A fence is also a barrier, with or without values.
+ * failed fences are counted, too. Blocks. A fence is also a barrier, with or without values.
  *
  * If processes are missing, the error message names them, leat_rendezvous_get() returns the values
  * of those that arrived, and the rendezvous continues: the next fence waits for all processes.
@@ -240,7 +241,7 @@ LEAT_API int leat_rendezvous_put(struct leat_rendezvous *rv, const char *key, co
  *     file those that have closed; all other cases end with -ETIMEDOUT
  *   - -ENOTSUP: with a list processes can't wait for each other
  *   - -ESTALE (file): another run has taken over the directory; this run can't use it any more
- *   - -EPERM, -EIO, -ECANCELED, -ENOMEM; others of open(2)
+ *   - -EPERM, -EIO, -ECANCELED, -ENOMEM: as for leat_rendezvous_open(); others of open(2)
  */
 LEAT_API int leat_rendezvous_fence(struct leat_rendezvous *rv, uint64_t timeout_us);
 

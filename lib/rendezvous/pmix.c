@@ -58,8 +58,8 @@ struct rendezvous_pmix {
 };
 
 /*
- * Number of rendezvous that this process has opened. The nth rendezvous of one process is one with
- * the nth of every other.
+ * Number of rendezvous that this process has opened. All processes' first
+ * rendezvous form one rendezvous, all second ones the next, and so on.
  */
 static uint32_t opened;
 

@@ -26,7 +26,7 @@
 #include "pmix_abi.h"
 #include "rendezvous_pvt.h"
 
-/* The longest key: "leat." JOB "." OPEN "." ROUND. */
+/* The longest key: "leat." JOB "." OPEN "." ROUND; OPEN: the rendezvous opened before. */
 #define PMIX_KEY_MAX (LEAT_RENDEZVOUS_JOB_MAX + 48)
 
 struct pmix_hub {
@@ -36,7 +36,7 @@ struct pmix_hub {
 	unsigned int refs;
 };
 
-/* A record of a process; bytes is NULL without one. */
+/* A record of a process; bytes is NULL if there is no record. */
 struct pmix_bytes {
 	uint32_t rank;
 	char key[PMIX_KEY_MAX];
@@ -62,7 +62,7 @@ struct pmix_op {
 	int (*call)(struct pmix_op *op);
 };
 
-/* Load libpmix. NULL with leat_err(). */
+/* Load libpmix. @return NULL with leat_err(): it can't be loaded. */
 struct pmix_hub *pmix_hub_create(void);
 void pmix_hub_put(struct pmix_hub *hub);
 

@@ -20,17 +20,18 @@
  *     +---------------------------------------------------------------+ 128
  *     | body
  *
- *     RANK 1: the round of a process, and if flags has STATE the values of its state round:
+ *     Kind RANK (1): the round of a process, and if flags has STATE its values:
  *         number of keys, 2 bytes; then for each
  *         +-------+-------+---------------+-----+------
  *         |key len|   0   |  value length | key | value
  *         +-------+-------+---------------+-----+------
  *         1       1       2
  *
- *     SESSION 2, by rank 0: the processes of a run. Unless the session is open: the nonce of each
- *     rank, 8 bytes each (0: that rank has not joined), then a text for messages
+ *     Kind SESSION (2), by rank 0: the processes of a run. Unless the session is open: the nonce of
+ *     each rank, 8 bytes each (0: that rank has not joined), then a text for messages
  *
- * PMIx has no sessions: session and nonce are 0 there.
+ * The state of a process is the values that it has put; the round of state is the last round in
+ * which they changed. PMIx has no sessions: session and nonce are 0 there.
  */
 
 #include <stdbool.h>
@@ -47,7 +48,7 @@
 #define RECORD_STATE_MAX                                                                           \
 	(2 +                                                                                       \
 	 LEAT_RENDEZVOUS_KEYS_MAX * (4 + LEAT_RENDEZVOUS_KEY_MAX - 1 + LEAT_RENDEZVOUS_VALUE_MAX))
-/* Longest record of a rank, and of a session. */
+/* Longest record of a rank, and of a session, bytes. */
 #define RECORD_RANK_MAX (RECORD_HDR_LEN + RECORD_STATE_MAX)
 #define RECORD_SESSION_LEN(size) (RECORD_HDR_LEN + 8 * (size_t)(size) + RECORD_TEXT_MAX)
 
@@ -110,8 +111,8 @@ struct record_value {
 };
 
 /*
- * Get the next value; *at is 0 at first. Return false after the last. Only for states that were
- * parsed or built here.
+ * Get the next value; *at is 0 at first. Return false after the last. The state must come
+ * from record_parse() or record_state_build().
  */
 bool record_state_next(const uint8_t *state, uint32_t len, uint32_t *at, struct record_value *v);
 

@@ -78,7 +78,7 @@ struct leat_rendezvous {
 	bool changed;	   /* own values have changed since the last fence */
 	unsigned int nb_own;
 	struct rendezvous_own own[LEAT_RENDEZVOUS_KEYS_MAX];
-	struct rendezvous_peer *peers; /* size; NULL until it is known */
+	struct rendezvous_peer *peers; /* by rank; NULL until size is known */
 	uint8_t *buf;		       /* RECORD_RANK_MAX bytes, to build and to read a record */
 	char *dir;
 	char *list;

@@ -24,8 +24,8 @@
  * file system has no room for would be SIGBUS.
  */
 #define GROW (UINT64_C(256) << 10)
-#define CLASS_MIN 8U /* 256 bytes */
-#define CLASSES 10U  /* to 128 KiB */
+#define CLASS_MIN 8U /* smallest chunk: 2^8 = 256 bytes */
+#define CLASSES 10U  /* sizes of chunks: 256 bytes to 128 KiB */
 
 struct free_place {
 	struct free_place *next;
@@ -199,7 +199,7 @@ file_map(void)
 	if (map == MAP_FAILED)
 		return leat_err(errno, "tune: mmap: %s", strerror(errno));
 	block.map = map;
-	/* With the mapping, a child of fork() would keep the lock. Core dumps don't need it. */
+	/* A child of fork() that had the mapping would keep the lock. Core dumps don't need it. */
 	(void)madvise(map, TUNE_BLOCK_MAX, MADV_DONTFORK);
 	(void)madvise(map, TUNE_BLOCK_MAX, MADV_DONTDUMP);
 	return 0;

@@ -217,7 +217,7 @@ change_applied(struct tune_change *c, struct tune_object *o)
 {
 	void *old = o->current;
 
-	/* This comes first, so that the history attributes the program's own changes to it. */
+	/* This comes first, so that the history names the program as author of its own changes. */
 	tune_report_program_changed(o);
 	o->current = o->change_want;
 	o->change_want = old;
@@ -250,7 +250,7 @@ change_wait(struct tune_change *c, struct tune_object *o, uint64_t now)
 {
 	if (now < c->deadline_ns)
 		return c->deadline_ns;
-	/* The owner has begun the change: its end wakes the control thread. */
+	/* The owner has begun the change, and wakes the control thread when it has made it. */
 	if (!tune_object_withdraw(o))
 		return now + AGAIN_NS;
 	o->change = NULL;

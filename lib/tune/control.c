@@ -23,7 +23,7 @@
 #define EVENTS 32
 #define NS_PER_MS 1000000
 
-/* Keys of epoll events below those of sessions. */
+/* Keys of epoll events that belong to no session; session.c has the keys of sessions. */
 #define KEY_WAKE 0
 #define KEY_LISTEN 1
 
@@ -83,7 +83,7 @@ wait_events(struct epoll_event *ev, uint64_t now, uint64_t due)
 			       .tv_nsec = (long)(ns % NS_PER_S) };
 	int n = epoll_pwait2(control.epfd, ev, EVENTS, &ts, NULL);
 
-	/* A kernel before 5.11: whole milliseconds, rounded up. */
+	/* Kernels before 5.11 have only epoll_wait(): whole milliseconds, rounded up. */
 	if (n < 0 && errno == ENOSYS)
 		n = epoll_wait(control.epfd, ev, EVENTS, (int)((ns + NS_PER_MS - 1) / NS_PER_MS));
 	return RTE_MAX(n, 0);

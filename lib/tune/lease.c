@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Leases: a session holds settings of one object, and the lease has their values from before. A
- * session has at most one lease per object. A lease ends for one of these reasons:
+ * Leases: a session holds settings of one object, and the lease stores the values that they had
+ * before. A session has at most one lease per object. A lease ends for one of these reasons:
  *
  *     its time is over        the old values are restored
  *     the session ends        the same: the agent left, died, or was killed

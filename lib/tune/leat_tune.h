@@ -40,7 +40,7 @@
  *                           record, history, log  <---------  effective values
  *     effective, epoch <--- answer
  *
- * So the owner's loop takes no lock, and its only atomic operation is one relaxed load in its
+ * The owner's loop takes no lock, and its only atomic operation is one relaxed load in its
  * housekeeping. A loop that hangs delays no other object. The control thread alone writes the file
  * that agents read: as often as agents ask for, at most once per millisecond; without an agent once
  * per second.
@@ -63,7 +63,7 @@ extern "C" {
 
 /** An object. All fields are private, and more follow. */
 struct leat_tune_object {
-	uint32_t pending; /**< requests to the owner, bits */
+	uint32_t pending; /**< bits: requests that the owner has yet to serve */
 };
 
 /** A row: one of many similar parts of an object, e.g. a peer of an endpoint. */
@@ -75,7 +75,7 @@ struct leat_tune_row {
 
 /** Configuration of an object. */
 struct leat_tune_conf {
-	const struct leat_tune_schema *schema; /**< schema, not copied; needed */
+	const struct leat_tune_schema *schema; /**< required; not copied */
 	/**
 	 * Name of the object. Copied; characters that separate names, or would break JSON, become
 	 * '_'.

@@ -50,7 +50,7 @@ enum leat_tune_type {
 	LEAT_TUNE_BOOL = 1, /**< bool */
 	LEAT_TUNE_INTEGER,  /**< int32_t, uint32_t, int64_t or uint64_t, see leat_tune_field.kind */
 	LEAT_TUNE_REAL,	    /**< double */
-	LEAT_TUNE_ENUM,	    /**< uint32_t, index of a name */
+	LEAT_TUNE_ENUM,	    /**< uint32_t, index into leat_tune_field.names */
 	/** char[] with terminator, UTF-8; settings have no control characters */
 	LEAT_TUNE_STRING,
 	LEAT_TUNE_HISTOGRAM /**< struct leat_tune_histogram; measurements only */
@@ -122,7 +122,7 @@ struct leat_tune_group {
 	const char *rule;		/**< "sleep_min_us <= sleep_max_us"; NULL: none */
 	enum leat_tune_compare compare; /**< comparison of the rule */
 	uint32_t left,			/**< index of the setting left of the comparison */
-		right;			/**< index of the setting right of it */
+		right;			/**< index of the setting right of the comparison */
 };
 
 /** Schema of a component, which is a kind of object. */
@@ -134,7 +134,7 @@ struct leat_tune_schema {
 	 */
 	uint64_t hash;
 	const char *json;     /**< the whole description, for agents */
-	uint32_t json_len;    /**< its length, bytes, without the terminator */
+	uint32_t json_len;    /**< length of json, bytes, without the terminator */
 	uint32_t nb_settings; /**< number of settings, 0..LEAT_TUNE_FIELDS_MAX */
 	uint32_t nb_reports;  /**< number of measurements, 0..LEAT_TUNE_FIELDS_MAX */
 	uint32_t nb_groups;   /**< number of groups */

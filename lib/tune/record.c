@@ -155,7 +155,7 @@ tune_record_name(uint32_t record, const char *name)
 
 /*
  * Log a change, up to LOG_PER_SECOND: an agent may make thousands of changes per second. The
- * history has the changes that are not logged.
+ * history also has the changes that are not logged.
  */
 static void
 log_change(const struct tune_block_change *c)

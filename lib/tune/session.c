@@ -425,7 +425,7 @@ tune_session_event(uint64_t key, uint32_t events)
 		s->frames = true;
 		return;
 	}
-	/* No data is sent over the socket: it was closed, or the agent broke the protocol. */
+	/* Agents send no data over the socket: an event means a close, or a broken protocol. */
 	RTE_SET_USED(events);
 	session_close(s, "it closed the connection");
 }

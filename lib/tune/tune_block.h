@@ -48,14 +48,15 @@ struct tune_block_head {
 	uint64_t protocol;  /* hash of protocol.toml */
 	uint64_t instance;  /* random */
 	uint32_t pid, uid;
-	uint64_t start_ns;     /* CLOCK_REALTIME */
+	uint64_t start_ns;     /* start of the process, CLOCK_REALTIME */
 	uint64_t heartbeat_ns; /* last update by the control thread */
 	uint64_t interval_ns;  /* current interval between updates of records */
 	uint64_t bytes;	       /* bytes of the file in use */
+	/* directory, history, leases: number of entries, offset in the file, bytes of an entry */
 	uint32_t slots, slot_offset;
 	uint32_t changes, change_offset, change_size;
 	uint32_t leases, lease_offset, lease_size;
-	uint64_t nb_changes; /* ever made; the newest is entry (nb_changes - 1) % changes */
+	uint64_t nb_changes; /* changes ever made; the newest is entry (nb_changes - 1) % changes */
 	uint64_t dropped;    /* objects and rows without room for their record */
 	char program[64];
 };
@@ -68,8 +69,8 @@ struct tune_block_slot {
 	uint32_t nil;
 };
 
-#define TUNE_RECORD_ROW 1U   /* a row of the object parent; no settings */
-#define TUNE_RECORD_OWNER 2U /* the owner's loop reports: no new reports while it hangs */
+#define TUNE_RECORD_ROW 1U   /* the record of a row of the object parent; it has no settings */
+#define TUNE_RECORD_OWNER 2U /* the owner's loop reports: while it hangs, reports stay old */
 
 struct tune_block_record {
 	uint64_t seq;
@@ -81,7 +82,7 @@ struct tune_block_record {
 	uint64_t time_ns; /* time of the report; 0: no report yet */
 	uint64_t epoch;	  /* number of changes of the settings */
 	uint64_t updates; /* number of reports */
-	/* messages of settings and of measurements: offset from the record, size; bytes */
+	/* the messages of settings and of measurements: offset in the record, and size, bytes */
 	uint32_t settings, settings_size;
 	uint32_t report, report_size;
 	char name[64];
@@ -117,7 +118,7 @@ struct tune_block_lease {
 	uint32_t id; /* id of the object; 0: free entry */
 	uint32_t session;
 	uint64_t mask;	     /* bit i: setting i */
-	uint64_t expires_ns; /* 0: it ends with the session */
+	uint64_t expires_ns; /* 0: the lease ends with its session */
 	char who[TUNE_WHO_MAX];
 };
 static_assert(sizeof(struct tune_block_lease) == 96, "numbers of tune.md");

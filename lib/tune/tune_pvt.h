@@ -24,7 +24,7 @@
  *       .pub.pending          the control thread sets bits, the owner takes them all
  *       .change_*             the control thread until APPLY is pending; then the owner, until it
  *                             stores change_done; then the control thread again
- *       .report, .reported_*  the same, with REPORT and report_done
+ *       .report, .reported_*  as .change_*, with REPORT and report_done
  *       other fields          the control thread, under tune_lock
  *     the block, sessions, leases, changes: the control thread alone
  *
@@ -55,7 +55,7 @@ struct leat_channel;
 #define TUNE_ROWS_MAX 4096U
 
 #define TUNE_TEXT_MAX 256U /* text of a refusal: tune_msg_answer.text */
-#define TUNE_PATH_MAX 112U /* "reactor.lcore0" */
+#define TUNE_PATH_MAX 112U /* full name of an object: "reactor.lcore0" */
 
 /* lease_ns of a lease that lasts as long as its session. */
 #define TUNE_LEASE_SESSION INT64_MAX
@@ -112,9 +112,9 @@ TAILQ_HEAD(tune_fresh, tune_object);
 
 /* All objects; under tune_lock. */
 struct tune_objects {
-	struct tune_object **table; /* entries; NULL: free */
+	struct tune_object **table; /* the objects; NULL: a free entry */
 	uint32_t size;
-	uint32_t hint; /* no entry below is free */
+	uint32_t hint; /* no entry with a lower index is free */
 	uint32_t next_id;
 	struct tune_fresh fresh;
 	struct tune_removed *removed; /* records for the control thread to free */
@@ -157,7 +157,7 @@ bool tune_object_reported(const struct tune_object *o);
 /* ---- file.c ---- */
 
 int tune_file_load(const char *path);
-/* Free the lines. log_unused: log those that had no effect, since no object had the name. */
+/* Free the lines of the file. log_unused: log lines whose object was never added. */
 void tune_file_free(bool log_unused);
 /*
  * Read the settings of the file for an object into want.
@@ -185,7 +185,7 @@ void *tune_block_at(uint32_t offset);
 /* Allocate size bytes, 8-aligned and zeroed. @return offset; 0: no room */
 uint32_t tune_block_alloc(uint32_t size);
 void tune_block_free(uint32_t offset, uint32_t size);
-/* Write a schema's text, at the first call for it. @return offset; 0: no room */
+/* Write a schema's text, unless the block has it. @return its offset; 0: no room */
 uint32_t tune_block_schema(const struct leat_tune_schema *schema);
 
 /* ---- record.c ---- */
@@ -261,7 +261,7 @@ struct tune_change {
 /* Queue a change for a session; answer at once if it is invalid. */
 void tune_change_ask(struct tune_session *s, uint64_t hash, int64_t request, uint32_t object,
 		     uint64_t mask, int64_t lease_ns, const void *settings, size_t len);
-/* Queue a change that restores the values before a lease. @return false: no memory; try again */
+/* Queue a change that restores values from before a lease. @return false: no memory; try again */
 bool tune_change_restore(const struct tune_object *o, unsigned int lease, uint64_t mask,
 			 const void *old, const char *why, const char *who);
 /* Advance all changes. @return latest time of the next call, ns */
@@ -284,12 +284,12 @@ const char *tune_lease_holder(uint32_t object, uint64_t mask, const struct tune_
 			      uint64_t now, uint64_t *left_ns);
 /* Reserve a lease for a change that is about to be made. @return its index + 1; 0: none is free */
 unsigned int tune_lease_reserve(const struct tune_object *o, const struct tune_session *s);
-/* Begin a reserved lease after its change was made; old: the settings before. */
+/* Begin a reserved lease after its change was made; old: the settings before the change. */
 void tune_lease_take(unsigned int lease, const struct tune_object *o, uint64_t mask,
 		     const void *old, int64_t lease_ns, uint64_t now);
 /* Undo a reservation: the change was not made. */
 void tune_lease_unreserve(unsigned int lease);
-/* Remove settings from the lease of s: s has now set them without a lease, to stay. */
+/* Remove settings from the lease of s, after s has set them without a lease, to stay. */
 void tune_lease_keep(uint32_t object, const struct tune_session *s, uint64_t mask);
 /* End the lease of s on an object (0: on all objects). keep: leave the values as they are. */
 void tune_lease_release(const struct tune_session *s, uint32_t object, bool keep, const char *why);
@@ -317,7 +317,7 @@ uint32_t tune_session_number(const struct tune_session *s);
 /* Send an answer, with the settings of o; o may be NULL. */
 void tune_session_answer(struct tune_session *s, int64_t request, int status,
 			 const struct tune_object *o, uint64_t mask, const char *text);
-/* Take frames of a session again, after its change has ended. */
+/* Resume taking frames of a session, after its change has ended. */
 void tune_session_resume(struct tune_session *s);
 /* Send an object's report to the sessions that watch the object. */
 void tune_session_sample(const struct tune_object *o, const void *message);

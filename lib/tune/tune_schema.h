@@ -32,12 +32,16 @@ const struct leat_tune_schema *tune_schema_at(unsigned int i);
  */
 unsigned int tune_distance(const char *a, const char *b);
 
-/* Return a field of a C structure as the number that a message has; no string or histogram. */
+/*
+ * Return a field of a C structure as the 8-byte number that a message has for it. The field must
+ * not be a string or a histogram.
+ */
 uint64_t tune_value_get(const struct leat_tune_field *f, const void *from);
 /* Write a checked value to a C structure. */
 void tune_value_put(const struct leat_tune_field *f, uint64_t v, void *to);
 /*
- * Check whether v, as tune_value_get() returns it, is a valid value of the setting; no string.
+ * Check whether v, as tune_value_get() returns it, is a valid value of the setting, which is not a
+ * string.
  * @return 0; -EINVAL, -ERANGE with leat_err_msg()
  */
 int tune_value_check(const struct leat_tune_schema *schema, const struct leat_tune_field *f,

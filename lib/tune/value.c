@@ -142,7 +142,7 @@ scan_real(const char *text, double *real)
 	return *end == '\0' && end != text && isfinite(*real);
 }
 
-/* Print a number with as few digits, at least 15, as read back as the same number. */
+/* Print a number with the fewest digits, 15 or more, that read back as the same number. */
 static void
 print_real(char *buf, size_t len, double real)
 {
@@ -251,7 +251,7 @@ tune_value_check(const struct leat_tune_schema *schema, const struct leat_tune_f
 
 /* ---- values as text ---- */
 
-/* Read a value, not a string. @return 0; -EINVAL: not of the type; -ERANGE: not in 64 bits */
+/* Read a value, but no string. @return 0; -EINVAL: not of the type; -ERANGE: not in 64 bits */
 static int
 scan(const struct leat_tune_field *f, const char *text, uint64_t *v)
 {

@@ -22,7 +22,7 @@ class Mistakes(Exception):
 
 @dataclass
 class Where:
-    """The lines of a table: its own, those of its keys, those of its inline tables."""
+    """Line numbers of a table: of its header, of its keys, of its inline tables."""
 
     line: int = 1
     keys: dict[str, int] = field(default_factory=dict)
@@ -41,7 +41,8 @@ def _locate(text: str) -> dict[str, list[Where]]:
     for number, line in enumerate(text.split("\n"), 1):
         if not inside:
             header, key = HEADER.match(line), KEY.match(line)
-            # Lines of an array of arrays may look like headers, but descriptions have none.
+            # Lines of an array of arrays may look like headers, but descriptions have no such
+            # arrays.
             if header:
                 now = Where(number)
                 tables.setdefault(header[2], []).append(now)
