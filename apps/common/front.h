@@ -5,7 +5,7 @@
 /*
  * A program's options that may stand in front of "--", among EAL's arguments: --help, --version,
  * --list-drivers, --list-devices, and --json together with one of the lists. For any other option
- * of the program there, a message says that it belongs behind "--".
+ * of the program there, a message says that it belongs after "--".
  */
 
 #include <stdbool.h>
@@ -14,7 +14,7 @@
 extern const char *const front_options[];
 
 /*
- * Check that no option that belongs behind "--" stands in front of it. known() tells whether an
+ * Check that no option that belongs after "--" stands in front of it. known() tells whether an
  * argument is an option of the program, msg() prints.
  * @return 0 with *end set to the index of "--", or argc; or -EINVAL after printing a message
  */

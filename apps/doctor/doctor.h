@@ -123,7 +123,7 @@ struct dr_finding *dr_found(struct dr *d, enum dr_severity severity, const char 
 			    const char *fmt, ...) __rte_format_printf(4, 5);
 void dr_means(struct dr_finding *f, const char *fmt, ...) __rte_format_printf(2, 3);
 void dr_mend(struct dr_finding *f, const char *fmt, ...) __rte_format_printf(2, 3);
-/* Add a finding that `what` can't be told: the file is missing, or can't be understood. */
+/* Add a finding that `what` is unknown: the file is missing, or can't be understood. */
 void dr_report_unknown(struct dr *d, const char *subject, const char *what, const char *path);
 const char *dr_severity_name(enum dr_severity severity);
 /* Sort the findings by severity, the worst last; those of equal severity keep their order. */
@@ -138,7 +138,7 @@ int dr_exit_code(const struct dr *d);
  */
 int dr_read(const struct dr *d, char *buf, size_t len, const char *fmt, ...)
 	__rte_format_printf(4, 5);
-/* Read a file that holds one number and nothing else. @return false: it does not */
+/* Read a file that holds one number and nothing else. @return false: no such file, or number */
 bool dr_read_u64(const struct dr *d, uint64_t *v, const char *fmt, ...) __rte_format_printf(3, 4);
 bool dr_exists(const struct dr *d, const char *fmt, ...) __rte_format_printf(2, 3);
 /* May this user read and write the file? @return 0, -ENOENT, -EACCES */

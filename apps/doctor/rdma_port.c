@@ -18,7 +18,7 @@
  * MTU (rdma/ib_addr.h, iboe_get_mtu()).
  */
 #define ROCE_HEADERS (40 + 8 + 12 + 4 + 28 + 4)
-/* Soft-RoCE subtracts a little less. */
+/* Tolerance, bytes: soft-RoCE subtracts a little less. */
 #define ROCE_SLACK 16
 
 enum kind { KIND_IB, KIND_ROCE, KIND_IWARP, KIND_EFA };

@@ -5,7 +5,7 @@
  * both in each tick.
  *
  *     txp   | 0 1 2 ... W-1 | 0 1 2 ... W-1 |     the ops twice: a burst is contiguous
- *                     head ^---burst---^          from any head
+ *                     head ^---burst---^          wherever it begins
  */
 
 #include "side.h"

@@ -39,7 +39,7 @@ void perf_plan(const struct client *c, const struct perf_run *r, struct perf_pha
  */
 int perf_plan_ops(struct client *c, struct perf_options *o, uint32_t ops, const char *dev,
 		  const char *driver);
-/* Check the sizes against max, the device's limit, and the ops. */
+/* Check that sizes are at most max, the device's limit, and possible for each op. */
 int perf_plan_sizes(struct client *c, const struct perf_options *o, uint64_t max);
 /* If no sizes were given, set the default ones, up to max, the device's limit. */
 int perf_plan_default_sizes(struct client *c, struct perf_options *o, uint64_t max);

@@ -8,7 +8,7 @@
  *     answered    a     a          a aa   a     a
  *     latency  ---   ---   --------            counted from the moment when it was due
  *
- * A closed loop would have sent nothing during the stall, and so would have counted it once
+ * A closed loop would have sent nothing during the stall, and would have counted the stall once
  * (G. Tene calls that coordinated omission).
  *
  * The rate is a setting: a change sets the interval from the next message on. Messages that are not

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The command line behind "--". */
+/* The command line after "--". */
 
 #include <getopt.h>
 #include <stdlib.h>
@@ -366,7 +366,7 @@ perf_options_parse(struct perf_options *o, int argc, char **argv)
 		if (ret < 0)
 			return -EINVAL;
 		idx = -1;
-		/* Options behind --help or --version are not checked. */
+		/* Options after --help or --version are not checked. */
 		if (o->help || o->version)
 			return 0;
 	}

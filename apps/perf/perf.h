@@ -159,7 +159,7 @@ void __attribute__((format(printf, 1, 2))) perf_msg(const char *fmt, ...);
 /* ---- options.c, num.c, help.c ---- */
 
 /*
- * Parse the options behind "--"; argv[0]: the program. @return 0, or -EINVAL after printing a
+ * Parse the options after "--"; argv[0]: the program. @return 0, or -EINVAL after printing a
  * message
  */
 int perf_options_parse(struct perf_options *o, int argc, char **argv);
@@ -200,7 +200,7 @@ const char *perf_idle_name(enum perf_idle idle);
 
 /* ---- cpu.c ---- */
 
-/* Readings of one moment. */
+/* Readings of CPU load and CPU time at one moment. */
 struct perf_cpu_start {
 	struct cpu_load load;
 	struct cpu_used used;

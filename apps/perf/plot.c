@@ -18,7 +18,7 @@
 struct perf_plot {
 	const struct perf_options *o;
 	FILE *f;
-	struct plot_run runs[2]; /* this one, and that of --beside */
+	struct plot_run runs[2]; /* this run, and the run of --beside */
 };
 
 /* Double an array when its count is a power of two. @return false: out of memory */
@@ -154,7 +154,7 @@ perf_plot_close(struct perf_plot *p, const struct perf_card *here)
 	if (p->runs[0].nb_rows > 0)
 		ret = plot_draw(p->f, p->runs, p->o->beside != NULL ? 2 : 1, unit_of(p->o->test),
 				title);
-	/* Without a result the file stays empty: the message that says why is there already. */
+	/* Without a result the file stays empty; a message that says why was printed before. */
 	if (ret == -ENODATA)
 		ret = 0;
 	if (ferror(p->f) != 0)

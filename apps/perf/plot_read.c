@@ -17,8 +17,8 @@
 #include "plot.h"
 
 /*
- * Maximum number of bytes of a file. That of a run over all sizes, with histograms, has less than 1
- * MB.
+ * Maximum number of bytes of a file. The file of a run over all sizes, with histograms, has less
+ * than 1 MB.
  */
 #define FILE_MAX (64u << 20)
 
@@ -160,7 +160,7 @@ read_histogram(struct plot_run *run, const char *path, char *text, const char *t
 
 /* ---- */
 
-/* The whole file, with a 0 behind it. @return NULL after printing a message */
+/* Read a whole file, and append a 0. @return NULL after printing a message */
 static char *
 read_file(const char *path)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The side that serves. Each client gets a new endpoint, so that nothing is left of the client
- * before: no posted receive, no memory that it could reach, no state of a provider that lost its
+ * The side that serves. Each client gets a new endpoint, so that nothing is left of the previous
+ * client: no posted receive, no memory that it could reach, no state of a provider that lost its
  * peer in the middle of a transfer.
  */
 

@@ -103,7 +103,7 @@ perf_side_open(struct perf_side *s, const struct perf_side_conf *conf)
 	if (conf->tags)
 		ec.ops |= s->info.ops_software;
 	ec.tx_depth = conf->tx_depth;
-	/* lib/msg posts receives while those of the run before are still posted. */
+	/* lib/msg posts receives while those of the previous run are still posted. */
 	if (perf_op_offered(ec.ops, PERF_OP_MSG))
 		ec.rx_depth = RTE_MIN(s->info.rx_depth + PERF_MSG_RX, s->info.rx_depth_max);
 	ec.max_peers = conf->max_peers;
@@ -174,7 +174,7 @@ perf_side_events(struct perf_side *s)
 			continue;
 		switch (ev[i].type) {
 		case LEAT_EV_CONNECT_REQ:
-			/* One client at a time: a rejected one tries again. */
+			/* One client at a time: a rejected client tries again. */
 			if (!perf_msg_request(s, &ev[i]))
 				(void)leat_ep_reject(s->ep, ev[i].peer);
 			break;

@@ -48,8 +48,8 @@ struct perf_side {
 	struct leat_op **txp;	   /* the tx ops, twice, so that any window of them is contiguous */
 	uint64_t posted, returned; /* number of sends, control messages included */
 	uint64_t size;		   /* bytes per message of the run */
-	uint64_t seq;		   /* messages of the run sent; client: only of earlier phases */
-	uint64_t next_tick;	   /* cycles */
+	uint64_t seq;		   /* messages sent in the run; client: in its earlier phases */
+	uint64_t next_tick;	   /* cycles: when the next tick is due */
 	uint32_t nb_tx;
 	uint32_t limit;		/* maximum number of ops in flight, at most nb_tx; see tune.c */
 	uint32_t burst;		/* ops per post, at most limit */
@@ -65,7 +65,7 @@ struct perf_side {
 	struct leat_op **rx_wait; /* receives that the device has had no room for yet */
 	uint32_t nb_rx_wait;
 	struct leat_op *ctl_tx; /* two sends for control messages, used in turns */
-	uint32_t ctl_next;	/* index of the next one */
+	uint32_t ctl_next;	/* index of the next of these sends */
 	uint32_t ctl_len;	/* bytes of control messages; no data of the run have this length */
 	uint64_t ctl_seq[2];	/* ctl_tx[i] is free once `returned` is at least this */
 	void **bufs;		/* all buffers of the mempool */
@@ -388,7 +388,7 @@ int perf_openloop(struct perf_side *s, struct perf_phase *ph);
 int perf_serve(struct perf_side *s);
 int perf_serve_write(struct perf_side *s); /* in lat_write.c */
 
-/* Samples recorded at a time: between two messages a sample is only stored. */
+/* Number of samples stored before they are recorded: recording takes time between messages. */
 #define PERF_SAMPLES 2048
 
 struct perf_samples {

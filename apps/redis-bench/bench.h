@@ -2,7 +2,7 @@
 #ifndef REDB_BENCH_H
 #define REDB_BENCH_H
 
-/* The state of the program and of its run. */
+/* The state of the program and of its run. The leading task (lead.c) runs the steps (redb.h). */
 
 #include <leat_app.h>
 #include <leat_dev.h>

@@ -381,7 +381,7 @@ take_replies(struct redb_client *c, uint64_t now)
 	return false;
 }
 
-/* @return bytes; 0: the client is lost; -EAGAIN */
+/* @return bytes received; 0: the client is lost; -EAGAIN: no bytes are there */
 static ssize_t
 receive_some(struct redb_client *c)
 {

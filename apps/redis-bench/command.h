@@ -26,7 +26,7 @@
 #define REDB_KEY_MARK "__rand_int__"
 #define REDB_VALUE_MARK "__data__"
 
-/* A reader keeps room for a value of up to this many bytes between two values. */
+/* Longest value, bytes, for which a reader keeps its buffer from one value to the next. */
 #define REDB_READER_KEEP (UINT64_C(64) << 20)
 
 /* The reply that is right. */
@@ -74,7 +74,7 @@ int redb_command_create(struct redb_command *c, int argc, const char *const *arg
 			uint64_t value_size, uint64_t keys);
 void redb_command_free(struct redb_command *c);
 
-/* Add the request of this base to g. */
+/* Add the request that `base` identifies to g. */
 void redb_command_put(const struct redb_command *c, const struct redb_values *v, uint64_t base,
 		      struct redb_gather *g);
 

@@ -13,7 +13,7 @@
 
 #include "bench.h"
 
-/* Descriptors of the program beside those of its clients. */
+/* File descriptors that the program needs besides those of its clients. */
 #define OTHER_FILES 256
 
 int
@@ -153,7 +153,7 @@ open_call(void *arg)
 	struct redb_worker *w = arg;
 	int ret = redb_worker_open(w);
 
-	/* leat_err_msg() is that of this thread: the caller, on another one, needs a copy. */
+	/* leat_err_msg() belongs to this thread: the caller, on another thread, needs a copy. */
 	if (ret < 0)
 		snprintf(w->why, sizeof(w->why), "%s", leat_err_msg());
 	return ret;

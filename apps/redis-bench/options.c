@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The command line behind "--". */
+/* The command line after "--". */
 
 #include <getopt.h>
 #include <string.h>
@@ -17,9 +17,9 @@
 #define DURATION_DEFAULT_US (3 * REDB_US)
 #define WINDOW_MIN (UINT64_C(64) << 10)
 #define WINDOW_MAX (UINT64_C(16) << 20)
-/* Requests under way, all clients together. */
+/* Maximum number of requests under way, all clients together. */
 #define REQUESTS_MAX (UINT64_C(1) << 26)
-/* hiredis formats a command of up to this many bytes. */
+/* Longest command that hiredis formats, bytes. */
 #define REQUEST_MAX (UINT64_C(1) << 31)
 
 enum {

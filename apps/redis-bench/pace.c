@@ -70,7 +70,7 @@ pace(void *arg, uint64_t now)
 	}
 	if (unlikely(was_over || w->claimed == w->goal))
 		redb_worker_stop(w);
-	/* If the step's time ended in the loop above, redb_worker_claim() refused the last one. */
+	/* If the step's time ended in the loop above, redb_worker_claim() refused a request. */
 	else if (unlikely(w->over || now >= w->end || now >= w->give_up))
 		give_up(w, leat_now());
 	return made;

@@ -44,14 +44,14 @@
 #define REDB_SECRET_MAX 1024
 #define REDB_CLIENTS_MAX 100000
 #define REDB_PIPELINE_MAX 65536
-#define REDB_DATA_MAX (UINT64_C(512) << 20) /* a server's proto-max-bulk-len */
+#define REDB_DATA_MAX (UINT64_C(512) << 20) /* default of a server's limit proto-max-bulk-len */
 #define REDB_KEYS_MAX UINT64_C(1000000000000)
 #define REDB_RANGE_MAX 1000000
 #define REDB_COUNT_MAX (UINT64_C(1) << 44)
 #define REDB_MSET_KEYS 10
 #define REDB_TESTS_MAX 16
 
-/* Exit codes; a signal gives 128 and its number. */
+/* Exit codes; 128 + N: ended by signal N. */
 enum {
 	REDB_EXIT_OK = 0,
 	REDB_EXIT_FAILED = 1, /* did not run, a client was lost, an error reply, a wrong value */

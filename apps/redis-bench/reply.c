@@ -51,7 +51,7 @@ error(struct redb_client *c, const char *str, size_t len)
 	text[i] = '\0';
 }
 
-/* Note a wrong reply. @return where to write its description; NULL: an earlier one was described */
+/* Note a wrong reply. @return where to write its description; NULL: an earlier one has one */
 static char *
 wrong(struct redb_client *c)
 {

@@ -46,7 +46,7 @@ open_call(void *arg)
 	struct redb_bench *b = arg;
 	int ret = b->o.gateway != NULL ? redb_gateway_open(b) : server_open(b);
 
-	/* leat_err_msg() is that of this thread: the caller, on another one, needs a copy. */
+	/* leat_err_msg() belongs to this thread: the caller, on another thread, needs a copy. */
 	if (ret < 0)
 		snprintf(b->service_addr, sizeof(b->service_addr), "%s", leat_err_msg());
 	return ret;

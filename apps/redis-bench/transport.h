@@ -78,14 +78,14 @@ struct redb_conn {
 
 struct redb_transport {
 	/*
-	 * Begin to connect to the nth of the addresses. The connection becomes WRITABLE when it is
+	 * Begin to connect to a->addr[nth]. The connection becomes WRITABLE when it is
 	 * up or has failed. @return 0; -EAGAIN: try again later; other negative: failed
 	 */
 	int (*connect)(struct redb_conn *c, const struct redb_addr *a, uint32_t nth,
 		       uint64_t timeout_us);
 	/* @return 0: connected; -EAGAIN: not yet; other negative: connecting has failed */
 	int (*connected)(struct redb_conn *c);
-	/* @return bytes taken, > 0; -EAGAIN; other negative: the connection has ended */
+	/* @return bytes taken, > 0; -EAGAIN: no room; other negative: the connection has ended */
 	ssize_t (*writev)(struct redb_conn *c, const struct iovec *iov, int n);
 	/*
 	 * Borrow received bytes; the caller gives all of them back before the next call. @return
@@ -95,7 +95,7 @@ struct redb_transport {
 	void (*give_back)(struct redb_conn *c, size_t n);
 	/* Set the conditions for which on_ready() is called. */
 	void (*want)(struct redb_conn *c, uint32_t ready);
-	/* Close and set c->t to NULL. drain: send first what was written. */
+	/* Close and set c->t to NULL. drain: first send the bytes that writev() has taken. */
 	void (*close)(struct redb_conn *c, bool drain);
 	/* Why the connection ended with this error, in words. */
 	const char *(*why)(const struct redb_conn *c, int err);

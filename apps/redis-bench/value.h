@@ -9,7 +9,7 @@
  *     pool    |.......[ value of key 1 ].......|
  *             |..[ value of key 2 ]............|
  *
- * Windows of 2^16 keys in a row begin at different places.
+ * The values of 2^16 consecutive keys begin at different places of the pool.
  */
 
 #include <stdint.h>

@@ -61,10 +61,10 @@ struct redb_client {
 
 TAILQ_HEAD(redb_clients, redb_client);
 
-/* What all lcores do at the same time. */
+/* A step of the run, which all lcores do at the same time. */
 struct redb_step {
 	const struct redb_command *command; /* NULL: connect */
-	uint64_t requests;		    /* for all lcores; UINT64_MAX: duration_us ends it */
+	uint64_t requests;		    /* of all lcores; UINT64_MAX: use duration_us */
 	uint64_t duration_us;
 	uint64_t rate_mhz;
 	bool one_client; /* the first lcore's first client sends all requests, in order */
@@ -93,7 +93,7 @@ struct redb_worker {
 	uint32_t next, nb_next; /* connect: index of the next client; how many may begin now */
 	bool connecting;	/* redb_worker_connect_next() is running */
 	uint32_t nb_lost;	/* lost clients; the first REPORT_MAX are reported */
-	uint64_t goal, claimed; /* requests of this lcore: all, taken by clients */
+	uint64_t goal, claimed; /* requests: of this lcore in all, of these taken by clients */
 	uint64_t next_base, stride;
 	uint64_t begin, end; /* cycles; end: UINT64_MAX if the number of requests ends the step */
 	/* open loop */
@@ -136,7 +136,7 @@ void redb_worker_free(struct redb_worker *w);
 void redb_worker_connect_next(struct redb_worker *w);
 /* Take a request of the step and set its base. @return false: the step has no more requests */
 bool redb_worker_claim(struct redb_worker *w, uint64_t now, uint64_t *base);
-/* A client has no more to do in this step. */
+/* Note that a client has nothing more to do in this step. */
 void redb_worker_client_done(struct redb_worker *w, struct redb_client *c);
 /* Count a lost client, and print why it was lost unless several were printed before. */
 void __attribute__((format(printf, 3, 4)))

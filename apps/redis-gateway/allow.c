@@ -20,7 +20,7 @@ same_bits(const uint8_t *a, const uint8_t *b, unsigned int bits)
 	return rest == 0 || (a[bytes] ^ b[bytes]) >> (8 - rest) == 0;
 }
 
-/* Are all bits behind the mask 0? */
+/* Are all bits after the mask 0? */
 static bool
 is_network(const struct gw_cidr *c, unsigned int max)
 {

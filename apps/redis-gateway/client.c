@@ -27,7 +27,7 @@
 #define SHUTDOWNS_FIRST 20
 /* How long a closed stream may take to send what was written. */
 #define CLOSE_US 60000000
-/* A client that was silent for this long waits for no reply. */
+/* A client that was silent for this long is taken to wait for no reply. */
 #define QUIET_US 20000
 /*
  * Largest linger_us of a client that has ended its direction and has its replies, if the stream's
@@ -170,8 +170,8 @@ tx_pass_end(struct gw_client *c)
 	if (ret == -EAGAIN)
 		ret = -EOPNOTSUPP;
 	/*
-	 * Forward: a client whose stream can't be half-closed is closed. Else it would wait for a
-	 * backend that has ended.
+	 * In a forward leg, close a client whose stream can't be half-closed. Otherwise the client
+	 * would wait for a backend that has ended.
 	 */
 	if (ret == -EOPNOTSUPP && !c->gw->conf.reverse)
 		c->rx.dead = true;
@@ -253,7 +253,7 @@ on_sock(struct leat_fd *f, uint32_t events, void *arg)
 		gw_forward_connected(c);
 		return;
 	}
-	/* epoll reports these in each turn, whatever was asked for: remove the socket. */
+	/* epoll reports these two in each turn, even unasked: remove the socket. */
 	if ((events & (EPOLLERR | EPOLLHUP)) != 0) {
 		c->hung = true;
 		leat_fd_del(&c->fd);

@@ -21,6 +21,9 @@
  *     stream ----- rx: borrow, send, give back -----> socket
  *     stream <---- tx: reserve, readv, commit  ------ socket
  *
+ * The bytes of a direction go from its source to its sink, one of them the stream, the other the
+ * socket:
+ *
  *     direction:   open | ended: the source has sent its end | done: the sink was sent the end
  *                  full: the sink has no room
  *                  dead: the sink takes no more, bytes are dropped
@@ -86,7 +89,7 @@ struct gw_direction {
 struct gw_client {
 	struct gw *gw;
 	struct leat_stream *stream; /* NULL: none yet */
-	struct gw_direction rx, tx; /* from, to the stream */
+	struct gw_direction rx, tx; /* from the stream, to the stream */
 	uint64_t asked_at;	    /* cycles: first byte of a request without a reply; 0: none */
 	uint64_t last;		    /* cycles: last byte or end of a direction */
 	uint32_t want;		    /* LEAT_STREAM_* conditions that are watched */
@@ -129,7 +132,7 @@ struct gw {
 	struct gw_stats stats; /* the reactor's thread writes, any thread reads */
 	struct leat_histogram *latency;
 	pthread_mutex_t lock; /* guards the latencies in stats */
-	struct gw *next;      /* list of telemetry */
+	struct gw *next;      /* next leg in the list of stats.c */
 	unsigned int number;
 };
 
@@ -162,7 +165,7 @@ void gw_pump_tx(struct gw_client *c);
 /* forward.c */
 int gw_forward_listen(struct gw *gw);
 void gw_forward_connect(struct gw_client *c);
-/* The attempt to connect the socket has ended: read its result. */
+/* Read the result of an attempt to connect the socket, which has ended. */
 void gw_forward_connected(struct gw_client *c);
 
 /* reverse.c */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The command line behind "--". */
+/* The command line after "--". */
 
 #include <errno.h>
 #include <getopt.h>
@@ -72,7 +72,7 @@ complete(const struct gw_conf *leg)
 	return leg->listen != NULL && leg->to != NULL;
 }
 
-/* Return the leg that an option belongs to: the last leg, or a new one if that is complete. */
+/* Return the leg that an option belongs to: the last leg, or a new one if the last is complete. */
 static struct gw_conf *
 leg_of(struct rg_options *o)
 {

@@ -98,7 +98,7 @@ gw_pump_rx(struct gw_client *c)
 static int
 tx_room(struct gw_client *c, struct iovec iov[2])
 {
-	/* Takes bytes that are dropped. All clients share it: it is never read. */
+	/* Receives the bytes that are dropped. All clients share it, since it is never read. */
 	static __thread char sink[16 << 10];
 	int n = -EPIPE;
 
@@ -111,7 +111,7 @@ tx_room(struct gw_client *c, struct iovec iov[2])
 		iov[0] = (struct iovec){ .iov_base = sink, .iov_len = sizeof(sink) };
 		return 1;
 	}
-	/* No more than this call may move. */
+	/* Cut the pieces to what this call may move. */
 	iov[0].iov_len = RTE_MIN(iov[0].iov_len, (size_t)BUDGET);
 	if (n > 1)
 		iov[1].iov_len = RTE_MIN(iov[1].iov_len, BUDGET - iov[0].iov_len);

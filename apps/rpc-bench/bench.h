@@ -2,7 +2,7 @@
 #ifndef RB_BENCH_H
 #define RB_BENCH_H
 
-/* The state of the program and of its run. */
+/* The state of the program and of its run. The leading task (lead.c) takes all nodes through it. */
 
 #include <leat_app.h>
 #include <leat_task.h>

@@ -103,7 +103,7 @@ rb_id_get(const void *buf, uint32_t len)
 	return le64toh(id);
 }
 
-/* A pair of words. leat's processors all have vectors of 16 bytes. */
+/* A pair of words. All processors that leat supports have vectors of 16 bytes. */
 typedef uint64_t rb_words __attribute__((vector_size(16)));
 
 static inline rb_words

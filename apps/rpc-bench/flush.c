@@ -2,7 +2,7 @@
 
 /*
  * The end of one-way calls: each caller asks the peer how many of its calls the peer has handled.
- * The question travels behind the calls, so the peer has usually handled all when it answers.
+ * The question is sent after the calls, so the peer has usually handled all when it answers.
  */
 
 #include <string.h>

@@ -116,8 +116,8 @@ idle_set(enum leat_idle_policy policy)
 
 /*
  * Before and after the measurement idle lcores sleep, so that a busy machine gives them the CPU
- * when they wake. In the measurement, auto spins if each lcore has a CPU, and yields if lcores may
- * share one.
+ * when they wake. In the measurement, "--idle auto" spins if each lcore has a CPU to itself, and
+ * yields if lcores may share one.
  */
 static void
 idle_choose(struct rb_bench *b)
@@ -287,7 +287,7 @@ closed(struct rb_bench *b)
 	uint16_t i;
 
 	for (i = 0; i < b->nb_nodes; i++) {
-		/* acquire: the node's memory is freed */
+		/* acquire: NULL means that the node's memory was freed */
 		if (__atomic_load_n(&b->nodes[i], __ATOMIC_ACQUIRE) != NULL)
 			return false;
 	}

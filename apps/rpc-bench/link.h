@@ -48,7 +48,7 @@ struct rb_link {
 	struct leat_poller *poller;
 	struct rb_link_peer *peers;
 	uint32_t nb_peers;
-	uint32_t taking;     /* sessions that are still accepted */
+	uint32_t taking;     /* number of sessions that may still be accepted */
 	bool nodes_there;    /* the nodes of this process are open */
 	unsigned int passed; /* number of meetings that have ended */
 	char addr[LEAT_ADDR_MAX];

@@ -123,7 +123,7 @@ lose_too(struct rb_bench *b, const struct coming *c)
 	}
 }
 
-/* Meet under another process as leader. @return as rb_meet(); 1: it is lost, ask the next one */
+/* Meet under another process as leader. @return as rb_meet(); 1: it is lost, ask the next leader */
 static int
 meet_follow(struct rb_bench *b, struct rb_link_peer *leader, enum rb_meet m,
 	    const struct rb_result *result, uint64_t until)

@@ -12,7 +12,7 @@ wrong(struct rb_node *n, const struct rb_wrong *w)
 		n->tally.first = *w;
 }
 
-/* Count a message. Tell whether it is the one to spoil (--corrupt). */
+/* Count a message. @return true: --corrupt asks to spoil this message */
 static bool
 spoils(struct rb_node *n)
 {
@@ -148,7 +148,7 @@ rb_answered_handle(struct leat_rpc_incoming *call, void *node)
 	call->resp_len = rb_response_fill(n, (enum rb_kind)call->type, call->resp, call->room, key);
 	if (likely(call->resp_len <= call->room))
 		return 0;
-	/* There is room for the plan's largest response: the caller must have another plan. */
+	/* call->room fits this plan's largest response: the caller must have another plan. */
 	call->resp_len = 0;
 	return -EMSGSIZE;
 }

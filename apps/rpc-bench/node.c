@@ -19,7 +19,7 @@
  * Give each session this many credits, even if that needs more receives than the device's default.
  */
 #define CREDITS_GOOD 16u
-/* Give no session more credits by default. */
+/* By default, give no session more credits than this. */
 #define CREDITS_ENOUGH 64u
 /* Memory for long messages of a context, bytes; it limits how many are under way at a time. */
 #define LARGE_MEMORY (256u << 20)
@@ -141,7 +141,7 @@ ep_create(struct rb_node *n, uint32_t *credits)
 		conf.ops |= ONE_SIDED;
 	if (leat_dev_info_for(b->dev, conf.ops, &info) < 0)
 		return rb_node_fail(n, EINVAL, "%s", leat_err_msg());
-	/* Keep one more peer, so that a stranger can be refused with a reason. */
+	/* Keep room for one more peer, so that one of another run can be refused with a reason. */
 	if (n->nb_peers >= info.max_peers)
 		return rb_node_fail(n, ENOSPC,
 				    "%u sessions of an lcore, and %s has %u peers, of which one is "

@@ -52,7 +52,7 @@ enum rb_peer_state { RB_PEER_NONE, RB_PEER_CONNECTING, RB_PEER_UP, RB_PEER_ENDED
 struct rb_peer {
 	struct rb_node *owner;
 	struct leat_rpc_session *session;		/* NULL: none yet, or it has ended */
-	uint64_t seed_out[RB_KINDS], seed_in[RB_KINDS]; /* seeds of contents sent to, got from it */
+	uint64_t seed_out[RB_KINDS], seed_in[RB_KINDS]; /* seeds of contents: to it, from it */
 	uint64_t oneway_sent, oneway_got;
 	uint64_t failed; /* calls to this node that failed since rb_node_gather() */
 	uint32_t node;

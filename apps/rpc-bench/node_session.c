@@ -237,7 +237,7 @@ rb_node_event(void *arg, struct leat_rpc *rpc, const struct leat_rpc_event *ev)
 		peer_ended(p, ev->status, ev->text);
 		break;
 	case LEAT_RPC_CLOSED:
-		/* This side has closed the session, unless ENDED has come before. */
+		/* If ENDED has not come before, this side has closed the session. */
 		if (p->session == ev->session)
 			peer_ended(p, ev->status, ev->text);
 		break;

@@ -3,7 +3,7 @@
 #define RB_OP_H
 
 /*
- * Kinds of calls, a row each. All calls of a batch are of one kind:
+ * Kinds of calls: each is a row of a table of functions. All calls of a batch are of one kind:
  *
  *     caller                                      called
  *     prepare   fills in a request        -->     handle   checks it, responds

@@ -9,7 +9,8 @@
  *     resp   contents of a response  <-- push -- write
  *                                    <---------- answer
  *
- * There are as many buffers as tickets, so a request that was deferred finds a buffer.
+ * There are as many buffers as requests that may be deferred at a time (tickets), so each deferred
+ * request finds a buffer.
  */
 
 #include <stdlib.h>
@@ -125,7 +126,7 @@ transfer(struct rb_node *n, struct leat_rpc_incoming *call, uint8_t *buf)
 	uint64_t key;
 	int ret;
 
-	/* There is room for the plan's largest message: the caller must have another plan. */
+	/* Longer than any message of this plan: the caller must have another plan. */
 	if (len > n->plan->req[RB_BULK].max || room > n->plan->resp[RB_BULK].max)
 		return -EMSGSIZE;
 	ret = leat_rpc_pull(call, 0, 0, buf, len, n->bulk.mr);

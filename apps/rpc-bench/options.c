@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The command line behind "--". */
+/* The command line after "--". */
 
 #include <getopt.h>
 #include <string.h>

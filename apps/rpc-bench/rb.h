@@ -70,10 +70,10 @@
 /* Default packet size of lib/rpc, bytes. */
 #define RB_PACKET_DEFAULT 4096
 #define RB_COUNT_MAX (UINT64_C(1) << 44)
-/* Maximum memory of an lcore for requests and responses, and again for receives, bytes. */
+/* Maximum memory of an lcore, bytes: for requests and responses; as much again for receives. */
 #define RB_MEMORY_MAX (UINT64_C(1) << 30)
 
-/* Exit codes; a signal gives 128 and its number. */
+/* Exit codes; 128 + N: ended by signal N. */
 enum {
 	RB_EXIT_OK = 0,
 	RB_EXIT_FAILED = 1, /* did not run, a call failed, or a message was wrong */
@@ -103,7 +103,7 @@ struct rb_plan {
 	uint64_t duration_us; /* 0: calls ends the run */
 	uint64_t warmup;      /* calls of each calling lcore before the measurement */
 	uint64_t rate_mhz;    /* open loop: calls per 1000 s, all lcores; 0: closed loop */
-	uint64_t deadline_us; /* per call; 0: lib/rpc's default, at which a call has failed */
+	uint64_t deadline_us; /* of a call; 0: lib/rpc's default, whose expiry is a failure */
 	uint64_t seed;
 	uint64_t corrupt; /* number of the message to spoil on each lcore, from 1; 0: none */
 	bool check;

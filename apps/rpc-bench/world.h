@@ -14,7 +14,7 @@
 
 /* A process's description of itself. */
 struct rb_card {
-	uint64_t host; /* equal on one machine */
+	uint64_t host; /* identifies the machine */
 	uint32_t pid;
 	uint16_t nb_lcores;
 	char name[64]; /* name of the machine */

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
 # Completion of leat-tune for bash: commands, options, and, from the running processes, names of
-# settings and measurements, and values behind "=".
+# settings and measurements, and values after "=".
 
 _leat_tune()
 {
@@ -63,7 +63,7 @@ _leat_tune()
 		compopt -o nospace
 		COMPREPLY=("${COMPREPLY[@]/%/=}")
 	fi
-	# bash replaces only the part behind its last word break: cut off the part before it.
+	# bash replaces only the part after its last word break: cut off the part before.
 	part=$cur
 	for i in = :; do
 		[[ $COMP_WORDBREAKS == *$i* ]] || part=${part//$i/}

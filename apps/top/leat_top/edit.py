@@ -112,7 +112,7 @@ class Edit:
         return not self.refused
 
     def draw(self, grid: Grid, area: Rect, glyphs: Glyphs) -> None:
-        """Draw at the lower edge of the area; without much room, the field with the cursor."""
+        """Draw at the lower edge of the area; with little room, only the field with the cursor."""
         below = self._below(glyphs)
         frame = 2 if area.height >= 4 else 0
         lines = min(len(self.fields) + len(below), max(area.height - frame, 0))

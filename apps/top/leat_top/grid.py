@@ -38,7 +38,7 @@ class Grid:
         return Rect(0, 0, self.height, self.width)
 
     def put(self, y: int, x: int, text: str, role: str = "text", selected: bool = False) -> int:
-        """Draw text, clipped at the edges. Return the column behind it."""
+        """Draw text, clipped at the edges. Return the column after it."""
         if not 0 <= y < self.height:
             return x + width_of(text)
         style = (role, selected)

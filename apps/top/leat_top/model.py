@@ -81,7 +81,7 @@ class Object:
 
     @property
     def key(self) -> tuple:
-        """Its identity; for a row with its name, since ids of rows are reused."""
+        """Return the object's identity; a row's includes its name, since ids of rows are reused."""
         if self.row:
             return (*self.process.key, self.parent, self.id, self.name)
         return (*self.process.key, self.id)
@@ -96,7 +96,7 @@ class Object:
     def number(self, name: str) -> float | None:
         """Return a measurement if it is a number.
 
-        An application's component may have a name of leat's, and other types of measurements.
+        An application's component may have the name of one of leat's, and other types.
         """
         value = self.report.get(name)
         return value if isinstance(value, (int, float)) else None
@@ -109,7 +109,7 @@ class Object:
         return rate * TIME_UNITS[report.unit] / 1e9
 
     def stalled_ns(self) -> int:
-        """For how long its loop has stood still; 0: it runs, or the object has no loop."""
+        """Return for how long, ns, the object's loop has stood still; 0: it runs."""
         reported = self.number("stalled_ns") or 0
         if self.process.hung:
             return 0  # the whole process hangs: don't blame its lcores
@@ -160,7 +160,7 @@ class Process:
         return sum(found) if found else None
 
     def busy(self) -> tuple[float, float, float] | None:
-        """Return the shares of its lcores' time: busy, idle, asleep."""
+        """Return the shares of the process's lcores' time: busy, idle, asleep."""
         lcores = [load(o) for o in self.of("reactor")]
         known = [shares for shares in lcores if shares is not None]
         if not known:
@@ -173,7 +173,7 @@ class Process:
         return max((v for v in found if v is not None), default=None)
 
     def silent(self) -> str:
-        """Explain why its values are not current; empty: they are."""
+        """Explain why the process's values are not current; empty: they are."""
         if self.trouble:
             return self.trouble
         if self.hung:
@@ -298,7 +298,7 @@ class Model:
             last.rates = _rates(o, last.report, seconds)
             last.windows = _windows(o, last.report, seconds)
         elif o.age_ns > HUNG_NS:
-            # It has stopped reporting: its last rates are not current.
+            # The object has stopped reporting: its last rates are not current.
             last.rates = dict.fromkeys(last.rates, 0.0)
             last.windows = {}
         for name, rate in last.rates.items():

@@ -34,7 +34,7 @@ def of_kind(schema: Schema, kind: str) -> list:
 
 
 def together(schema: Schema, setting: str) -> list[str]:
-    """Return the settings that a change of this one must include."""
+    """Return the settings that a change of this setting must include."""
     for group in schema.groups.values():
         if setting in group.settings:
             return list(group.settings)

@@ -108,7 +108,7 @@ class View:
         """Called when the model has changed."""
 
     def alive(self) -> bool:
-        """Whether what it shows still exists."""
+        """Return whether the object or process that the screen shows still exists."""
         return True
 
     def draw(self, grid: Grid, rect: Rect) -> None:
