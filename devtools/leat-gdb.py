@@ -4,7 +4,7 @@
     (gdb) source PREFIX/share/leat/gdb/leat-gdb.py      # or devtools/leat-gdb.py of the source tree
     (gdb) leat tasks            # all tasks: reactor, id, state, name, what they wait for
     (gdb) leat bt 7             # the backtrace of the suspended task with id 7
-    (gdb) leat bt 7 loop        # ... of the reactor named loop, if several have one
+    (gdb) leat bt 7 loop        # task 7 of the reactor named loop, if several have a task 7
 
 gdb loads this file itself for a libleat that is installed below gdb's own prefix.
 

@@ -96,7 +96,7 @@ class Raw(c.c_void_p):
 
     consume_first and close_now are properties that call the library when they are read. Python
     handles signals after calls, but not after attribute access. The library call and the statements
-    behind it, up to the next call, are therefore all executed, or none is.
+    after it, up to the next call, are therefore all executed, or none is.
     """
 
     _made = -1

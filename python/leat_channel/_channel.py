@@ -8,9 +8,9 @@ _unsettled set asks the library what the state is (_settle()). Frames that the l
 that no caller has received belong to a peek() or recv() that was interrupted; the next peek() or
 recv() returns them.
 
-A method that returns a taken frame, or consumes one, makes no call behind that step, because Python
-handles signals after calls. CPython behaves so since 3.11, though the language does not promise it.
-Elsewhere an interrupted recv() keeps its frame for the next recv().
+A method that returns a taken frame, or consumes one, makes no call after that step, because Python
+handles signals after calls. CPython has done so since 3.11, though the language does not promise
+it. In other interpreters an interrupted recv() keeps its frame for the next recv().
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class Channel:
 
     A KeyboardInterrupt, or another exception of a signal handler, may be raised at any time. It
     does not lose frames: a frame that was sent stays sent, and a frame that an interrupted recv()
-    or peek() had taken is returned by the next one.
+    or peek() had taken is returned by the next recv() or peek().
     """
 
     def __init__(self, raw: _abi.Raw, options: _Options) -> None:
@@ -611,7 +611,7 @@ class Channel:
 
         frame.data is a memoryview that is valid until fn returns. A frame is consumed when fn
         returns a false value, such as None. When fn returns a true value or raises, that frame and
-        those behind it are given back, and the exception is raised here. Calls of this Channel in
+        those after it are given back, and the exception is raised here. Calls of this Channel in
         fn raise Busy.
         """
         n = _uint(n, _U32, "n")

@@ -85,7 +85,7 @@ class _InC(property):
 
 
 class Box(c.c_void_p):
-    """The library's handle in a Frames or Reservation: None after that has ended."""
+    """The library's handle in a Frames or Reservation object; None after this has ended."""
 
     owner: weakref.ref[_InHand]
 

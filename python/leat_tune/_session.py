@@ -198,7 +198,7 @@ class Session:
         return TuneError(e.errno, f"{self._who}: {e.strerror}")
 
     def _ended(self) -> bool:
-        """Whether the process closed the socket: readable means closed, since no data come."""
+        """Whether the process closed the socket: it sends no data, so readable means closed."""
         assert self._socket is not None
         poller = select.poll()
         poller.register(self._socket.fileno(), select.POLLIN)

@@ -32,7 +32,7 @@ class Object:
 
     @property
     def component(self) -> str:
-        """Name of its component."""
+        """Name of the object's component."""
         return self.schema.component
 
 

@@ -58,7 +58,7 @@ def parser_of(version: str, commands: tuple[str, ...] = COMMANDS) -> argparse.Ar
 
 
 def command_first(argv: list[str]) -> list[str]:
-    """Move options that choose processes from before COMMAND to behind it."""
+    """Move options that choose processes from before COMMAND to after it."""
     i = 0
     while i < len(argv) and argv[i].split("=", 1)[0] in ("--pid", "--program", "--tune-dir"):
         i += 1 if "=" in argv[i] else 2

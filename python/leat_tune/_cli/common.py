@@ -101,7 +101,7 @@ class Found:
 
 
 def members(args: argparse.Namespace, rows: bool = True) -> list[Member]:
-    """Return the processes that args chooses; print errors of others as warnings."""
+    """Return the processes that args chooses; print errors of other files as warnings."""
     # Remove the files of killed processes, which could not do it themselves.
     sweep(args.tune_dir)
     processes, problems = scan(args.tune_dir)

@@ -87,7 +87,7 @@ class Guard:
     limit: float
 
     def value(self, values: Values) -> float:
-        """Return the value of its expression; raise Missing if there is none."""
+        """Return the value of the guard's expression; raise Missing if there is none."""
         return _value(self.tree, values)
 
     def holds(self, value: float) -> bool:

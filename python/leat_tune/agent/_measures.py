@@ -39,7 +39,7 @@ class Measure:
     paths: tuple[str, ...] = ()
 
     def value(self, old: dict[str, Any], new: dict[str, Any]) -> float | None:
-        """Return its value between two moments, or None if it has none.
+        """Return the measure's value between two moments, or None if it has none.
 
         old and new have the objects of both moments by path. A gauge counts even if its object is
         new; a counter or histogram counts only if its object exists at both moments.

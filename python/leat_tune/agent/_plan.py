@@ -223,7 +223,8 @@ class _Plan:
     def _ablate(self, outcome: Outcome) -> Trials:
         """Measure the loss when one change of the best settings is undone, for each change.
 
-        Each round tries all variants: in order in one round, in reverse order in the next.
+        A variant is the best settings without one change. Each round tries all variants: in order
+        in one round, in reverse order in the next.
         """
         best = outcome.best
         without: dict[str, Config] = {}

@@ -3,8 +3,8 @@
 
 A candidate is a tuple of positions, one per knob. The values of a range are in order: at equal
 steps, or, if the range is logarithmic, at powers of two and halfway between them (real numbers: at
-equal ratios). Special values and the names of an enum have no order; their positions are behind
-those of the range:
+equal ratios). Special values and the names of an enum have no order; their positions come
+after those of the range:
 
     batch    1  2  3  4  6  8  12  16 ... 1024 | automatic
              0  1  2  3  4  5   6   7 ...   19 | 20

@@ -17,7 +17,7 @@ from typing import Any
 
 from ._names import Family
 
-#: Most names of rows per object. Beyond it the oldest is forgotten; its count stays in the sum.
+#: Most names of rows per object. Of more, the oldest is forgotten; its count stays in the sum.
 KEPT = 4096
 
 #: The value of a histogram: (count, sum, buckets).
