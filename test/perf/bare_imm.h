@@ -16,7 +16,7 @@ void bare_imm_serve(const char *addr) __attribute__((noreturn));
 /*
  * Measure n round trips of size bytes, up to 1 MiB.
  * @param[out] us
- *   n of them
+ *   The n round trip times, microseconds.
  */
 void bare_imm_measure(const char *addr, uint32_t size, uint64_t n, double *us);
 

@@ -13,7 +13,7 @@
  *     receiving  poll for up to 16, post a list of 32 when    (run_iter_bw_server,
  *                that many were used                           --recv_post_list 32)
  *
- * Either with ibv_wr_* or, as with --use_old_post_send, with ibv_post_send().
+ * Requests are posted with ibv_wr_* or, as with --use_old_post_send, with ibv_post_send().
  */
 
 #include <stdbool.h>
@@ -43,7 +43,7 @@ struct bare_verbs {
 	char buf[4096];
 };
 
-/* End the program on failure. wr_api: post with ibv_wr_*. */
+/* Open the device; end the program on failure. wr_api: post with ibv_wr_*. */
 void bare_verbs_open(struct bare_verbs *b, const char *dev, bool wr_api);
 void bare_verbs_close(struct bare_verbs *b);
 /* Build the requests: lists of `list` requests with this opcode; inl: with inline data. */

@@ -21,7 +21,7 @@
 
 #define BENCH_VARIANTS_MAX 4
 #define BENCH_REPEATS_MAX 1001
-/* With fewer undisturbed repeats than this all are used, with a note. */
+/* If fewer repeats than this were undisturbed, all are used, and the result has a note. */
 #define BENCH_REPEATS_MIN 7
 
 /* Exit status of a benchmark that can't run here; its last line gives the reason. */
@@ -30,8 +30,8 @@
 struct bench_args {
 	bool smoke;	  /* only test that the benchmark works: few short repeats */
 	uint32_t repeats; /* 0: the benchmark's own number */
-	uint32_t most;	  /* maximum repeats of a table, by the benchmark; 0: BENCH_REPEATS_MAX */
-	double seconds;	  /* of each table of results; default 2 */
+	uint32_t most;	  /* the benchmark's limit of repeats per table; 0: BENCH_REPEATS_MAX */
+	double seconds;	  /* time for each table of results; default 2 */
 	int argc;	  /* the remaining arguments, for EAL: argv[0], then the others */
 	char **argv;
 };
@@ -70,7 +70,7 @@ uint64_t bench_ns(void);
 uint64_t bench_pushed_off(void);
 /*
  * Leave the CPU to other threads for ns (less than a second), or until the other end of fd (a
- * socket) is closed; -1: no fd. @return false if it is closed
+ * socket) is closed; -1: no fd. @return false if that end is closed
  */
 bool bench_rest(int fd, uint64_t ns);
 /*
@@ -87,7 +87,7 @@ struct bench_table {
 	unsigned int nb_variants;
 	uint32_t nb_repeats;
 	uint32_t nb_clean; /* undisturbed repeats */
-	bool all;	   /* too few were undisturbed, so all were used */
+	bool all;	   /* too few repeats were undisturbed, so all were used */
 	double v[BENCH_VARIANTS_MAX][BENCH_REPEATS_MAX];
 	bool disturbed[BENCH_REPEATS_MAX];
 	double others; /* share of the CPUs' time that other programs, or the hypervisor, used */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The channel between processes, beside what is in the same memory and does the same:
- *     rate      frames of 64 bytes, header included, singly and 32 at a time; rte_ring with
- *               elements of 64 bytes, in the mode for as many producers and consumers
- *     latency   half of a round trip through two channels; two cache lines that are written and
- *               polled, as many as a frame has with its mark; the same, and in addition each side
- *               writes and reads a frame of a channel of its own, whose lines do not move: the
- *               difference between that and the channel is what the channel moves between the CPUs
- *               beyond two lines, the rest is instructions
+ * The channel between processes, compared with simpler means in the same memory:
+ *     rate      frames of 64 bytes, header included, singly and 32 at a time. REF: rte_ring with
+ *               elements of 64 bytes, in the mode for the same number of producers and consumers
+ *     latency   half of a round trip through two channels. REF: two cache lines that are written
+ *               and polled, since a frame and its mark take two lines. OWN: as REF, and each side
+ *               also writes and reads a frame of a channel of its own, whose lines stay in its
+ *               cache. LEAT - OWN is the cost of what the channel moves between the CPUs beyond two
+ *               lines; OWN - REF is the cost of its instructions
  *
  *     writers  readers   CPU 0    CPU 1
  *     1        1         writer   reader
@@ -16,8 +16,8 @@
  *     1        2         writer   readers
  *
  * Two processes of one side share a CPU, so that two CPUs suffice; the same process has a CPU to
- * itself in all variants. Two that share a CPU yield it when there is no room, or no frame, for the
- * ring as for the channel. Each has half of the frames.
+ * itself in all variants. Processes that share a CPU yield it when there is no room, or no frame,
+ * for the ring as for the channel; each of them handles half of the frames.
  *
  * bench-channel --count: instructions and cache lines of the rates, see count.h.
  */
@@ -46,7 +46,7 @@
 
 #define HELPERS_MAX 2
 
-enum what { LEAT, REF, OWN, NB }; /* variants of a table; OWN: only in that of the latency */
+enum what { LEAT, REF, OWN, NB }; /* variants of a table; OWN: only for the latency */
 
 /* What one row measures. */
 static const struct table {
@@ -243,7 +243,7 @@ nb_helpers(const struct table *t)
 	return t->writers == 2 || t->readers == 2 ? 2 : 1;
 }
 
-/* Do one process's part of a run. first: it has a CPU to itself, and the others share one. */
+/* Do this process's part of a run. first: it has a CPU to itself, and the others share one. */
 static void
 work(const struct table *t, bool first, enum what what, uint64_t n)
 {
@@ -279,7 +279,7 @@ measure(void *arg, unsigned int variant, bool *disturbed)
 	*disturbed = false;
 	for (i = 0; i < nb_helpers(t); i++)
 		*disturbed |= pair_end(&sh->pair[i]);
-	/* Two on one CPU push each other off. */
+	/* Two helpers on one CPU always preempt each other: look at this process alone. */
 	if (nb_helpers(t) == 2)
 		*disturbed = bench_pushed_off() != pushed;
 	took = bench_ns() - start;
@@ -310,7 +310,7 @@ attach_one(void *mem, uint64_t bytes)
 	return c;
 }
 
-/* mem[2] is this process's alone. */
+/* Attach to the channels in mem; only this process uses mem[2]. */
 static void
 attach(void *mem[3], uint64_t bytes)
 {
@@ -334,7 +334,7 @@ format(void *mem, uint64_t bytes)
 		bench_die("%s", leat_channel_error());
 }
 
-/* Run one row. Its helpers end with it: an idle helper would share a CPU with the next row's. */
+/* Run one row. Its helpers end with it: an idle one would share a CPU with the next row's. */
 static void
 run_table(const struct table *t, const struct bench_args *args, void *mem[3], uint64_t bytes,
 	  const int *cpus)
@@ -346,8 +346,8 @@ run_table(const struct table *t, const struct bench_args *args, void *mem[3], ui
 	unsigned int i;
 
 	/*
-	 * With two processes on one CPU, rte_ring's RTS modes: in the plain modes a process that is
-	 * pushed off in the middle holds up its twin, one frame per slice of time.
+	 * For two processes on one CPU use rte_ring's RTS modes: in the plain modes, if one of the
+	 * two is preempted in the middle of a call, the other waits until it runs again.
 	 */
 	if (rte_ring_init(ring, "bench", BUFFER / ELEM,
 			  (t->writers < 2 ? RING_F_SP_ENQ : RING_F_MP_RTS_ENQ) |
@@ -367,7 +367,7 @@ run_table(const struct table *t, const struct bench_args *args, void *mem[3], ui
 			mem[2] = shared_memory(bytes);
 			format(mem[2], bytes);
 			attach(mem, bytes);
-			/* This side reads before it writes. */
+			/* This side reads before it writes: its channel needs a frame. */
 			send_one(own);
 			help(&sh->pair[i]);
 		}

@@ -31,7 +31,7 @@ static const struct what {
 	enum efa_what what;
 	uint32_t size;
 	uint32_t ops;	 /* counted ops */
-	/* instructions that leat may add to each op: its present number, and 10 % */
+	/* instructions that leat may add to each op: its present number plus 10 % */
 	uint32_t budget;
 } whats[] = {
 	{ "send-8", EFA_SEND, 8, 256, 790 },

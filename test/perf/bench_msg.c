@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Messages of lib/msg, in leat and in plain mode, beside tagged sends and receives as an
+ * Messages of lib/msg, in leat and in plain mode, compared with tagged sends and receives as an
  * application would post them, between two lcores: half round trip of 8 B, messages of 64 B per
  * second with a window of 64, and bandwidth at 1 MiB.
  *
  *     bench-msg [--device fabric_ofi0,provider=shm] [options, see --help]
  *
- * Each variant has endpoints of its own, so that none walks through the receives of another. Where
- * their memory lies is a matter of luck, so everything is measured in several sessions.
+ * Each variant has endpoints of its own, so that none searches the receives of another. The place
+ * of their memory makes a difference, so everything is measured in several sessions.
  *
  * bench-msg --count: instructions and cache lines of messages of 8 B in leat mode, both ends in one
  * thread, singly and in bursts; see count.h.
@@ -39,7 +39,7 @@ static const struct {
 	const char *unit;
 	uint64_t size;
 	unsigned int window;
-	uint64_t repeat, few; /* messages of a repeat, which takes some ms; with --smoke */
+	uint64_t repeat, few; /* messages of a repeat of some ms; the same with --smoke */
 	enum bench_kind kind;
 	double target[2]; /* leat, plain; 0: none */
 } tables[TABLES_ALL] = {
@@ -405,7 +405,8 @@ connect_ends(unsigned int variant)
 
 /*
  * Post the receives of this table, on both ends. A table leaves all its receives posted, and the
- * first messages of the next table find those: so they are of the largest size, or cancelled.
+ * first messages of the next table find these: therefore receives are of the largest size, or are
+ * cancelled.
  */
 static void
 prepare(unsigned int variant)
@@ -480,7 +481,7 @@ measure(void *arg, unsigned int variant, bool *disturbed)
 	ns = lcores_run(&b.l, variant, b.n, b.table != LAT, disturbed);
 	if (b.table == LAT)
 		return (double)ns / (2.0 * (double)b.n);
-	/* per us, or bytes per us */
+	/* messages per us, or bytes per us */
 	return (double)b.n * 1e3 * (b.table == RATE ? 1 : MAX_SIZE) / (double)ns;
 }
 
@@ -597,7 +598,7 @@ count(void)
 	return 0;
 }
 
-/* All tables once. */
+/* Measure all tables once. */
 static void
 session(void *arg)
 {

@@ -105,7 +105,7 @@ sent_post(struct leat_ep *e, struct leat_op **burst, uint16_t n)
 static void
 sent_poll(struct leat_ep *e)
 {
-#ifndef __clang_analyzer__ /* it assumes NULL behind the newest op in flight */
+#ifndef __clang_analyzer__ /* it assumes NULL after the newest op in flight */
 	uint32_t n = RTE_MIN((uint32_t)BURST, dev.nb_flight - dev.nb_done);
 
 	dev.nb_done += leat_op_finish_sent(e, &e->peers[0], dev.flight, WINDOW - 1, dev.nb_done, n);
@@ -228,7 +228,7 @@ run(void *arg, unsigned int variant, bool *disturbed)
 	uint64_t pushed = bench_pushed_off(), start;
 
 	(void)arg;
-	at = &places[next_place++ / 2 % PLACES]; /* both variants on the same one */
+	at = &places[next_place++ / 2 % PLACES]; /* both variants use the same place */
 	start = bench_ns();
 	windows(variant, rounds);
 	start = bench_ns() - start;

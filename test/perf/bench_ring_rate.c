@@ -6,12 +6,13 @@
  *     mbuf   alloc (bulk) and fill 64 B | rte_ring, single producer and consumer |
  *            read 64 B, free (bulk)
  *
- * The mbufs come from a pool as rte_pktmbuf_pool_create() makes it, of a usual size. Faster is none
- * of: a smaller pool, a pool over a ring for one producer and one consumer, larger caches, another
- * size of the rte_ring.
+ * The mbufs come from a pool as rte_pktmbuf_pool_create() makes it, of a usual size. None of these
+ * is faster: a smaller pool, a pool over a ring for one producer and one consumer, larger caches,
+ * another size of the rte_ring.
  *
  * bench-ring-rate --count: instructions and cache lines of both sides in one thread, in bursts and
- * singly; see count.h. In bursts also beside, and of, a device that does the least.
+ * singly; see count.h. In bursts leat is compared with a device that does the least possible, and
+ * this device with the mbufs.
  */
 
 #include <rte_mbuf.h>
@@ -24,7 +25,7 @@ enum { LEAT, MBUF, VARIANTS };
 
 #define BURST 32
 #define WORDS 8 /* of 8 bytes */
-/* As few as keep both sides busy: they stay in the first-level caches. */
+/* Ops: as few as keep both sides busy, so that they stay in the first-level caches. */
 #define SENDS 64
 #define RECVS 256
 #define RING 1024

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Calls of lib/rpc, 32 B there and 32 B back, compared with bare SENDs of the same bytes with the
+ * Calls of lib/rpc, 32 B each way, compared with bare SENDs of the same bytes with the
  * same window, between two lcores: the round trip of one call, and calls per second in batches.
  *
  *     bench-rpc [--device fabric_ofi0,provider=shm] [--addr 127.0.0.1:0] [--only rate-11] [options]
@@ -39,7 +39,7 @@ static const struct {
 	const char *name;
 	const char *unit;
 	unsigned int batch, window;
-	uint64_t repeat, few; /* calls of a repeat, which takes some ms; with --smoke */
+	uint64_t repeat, few; /* calls of a repeat of some ms; the same with --smoke */
 	enum bench_kind kind;
 	double target, target_slow; /* for ring; for devices whose messages take microseconds */
 } tables[TABLES] = {

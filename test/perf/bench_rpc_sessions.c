@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Calls of lib/rpc, 32 B there and 32 B back, over 10,000 sessions of one endpoint, compared with
+ * Calls of lib/rpc, 32 B each way, over 10,000 sessions of one endpoint, compared with
  * 10 sessions: between two lcores, a client and a server of all sessions. Calls are posted in
  * bursts of 16, each to the next session, with 64 in flight.
  *

@@ -3,9 +3,9 @@
 #define BENCH_SESSION_H
 
 /*
- * The physical and virtual addresses of a program's data make it faster or slower as long as it
- * runs, one variant more than another. Results that depend on this are measured in several
- * sessions, each a process of its own.
+ * The physical and virtual addresses of a process's data make it faster or slower until it ends,
+ * and some variants more than others. Results that depend on this are measured in several sessions,
+ * each a process of its own.
  */
 
 #include <stddef.h>

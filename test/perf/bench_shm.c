@@ -15,7 +15,7 @@
  *     CPU 1   first process, second lcore    the second side of ring
  *             second process                 the second side of the other variants
  *
- * The two on CPU 1 sleep in recv(2) until the first side sends an order.
+ * The two second sides on CPU 1 sleep in recv(2) until the first side sends an order.
  *
  *     first side                               second side
  *       order, over its socket        ------>

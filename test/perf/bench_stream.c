@@ -7,13 +7,13 @@
  *     lat   a request and its answer of as many bytes: copied in by leat_stream_write() and out by
  *           leat_stream_read(), compared with SEND and RECV of the bare device in a loop as an
  *           application has it. Each round trip is timed: a repeat's median and 99th percentile
- *     bw    writes of that size, copied or without a copy, read without one; compared with memcpy
+ *     bw    writes of that size, with and without a copy, read without one; compared with memcpy
  *           of as many bytes into a window's worth of memory, and with messages of lib/msg
  *
  *     bench-stream           times
  *     bench-stream --count   for instructions: round trips on one lcore inside bench_counted(),
- *                            for count-instructions. One thread: valgrind lets one run at a time,
- *                            and two that wait for each other may need minutes to connect
+ *                            for count-instructions. One thread: valgrind runs one at a time, and
+ *                            two that wait for each other may need minutes to connect
  *
  * A side is driven step by step, so that one thread can drive both.
  */
@@ -328,7 +328,7 @@ streams_open(enum lcores_used used)
 				      LEAT_MR_LOCAL);
 	if (ends[0].mr == NULL || leat_stream_listen(ends[1].net, addr, &listener) < 0)
 		bench_die("%s", leat_err_msg());
-	/* Under valgrind everything takes much longer. */
+	/* The time-out is long, since under valgrind everything takes much longer. */
 	ends[0].s = leat_stream_connect(ends[0].net, addr, CONNECT_US);
 	if (ends[0].s == NULL)
 		bench_die("%s", leat_err_msg());
@@ -563,7 +563,7 @@ main(int argc, char **argv)
 	bool counting = false, ignored, up[2] = { false, false };
 	unsigned int i;
 
-	/* It is the last argument. */
+	/* --count is the last argument. */
 	if (argc > 1 && strcmp(argv[argc - 1], "--count") == 0) {
 		counting = true;
 		argc--;

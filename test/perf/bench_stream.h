@@ -4,7 +4,7 @@
 
 /*
  * The references of bench-stream, the bare device and messages, beside streams. Each has two sides;
- * a side is driven by its step function until that returns that its work is done.
+ * a side is driven by its step function until the function returns that the work is done.
  */
 
 #include <leat_ep.h>
@@ -35,8 +35,8 @@ struct side {
 	enum what what;
 	unsigned int index; /* 0: the side that asks, or writes */
 	uint32_t size;
-	uint64_t left; /* round trips or writes; for the reading side bytes */
-	uint32_t at;   /* bytes of the current request or answer */
+	uint64_t left; /* round trips or writes left; on the reading side: bytes left */
+	uint32_t at;   /* bytes done of the current request or answer */
 	bool sent;     /* bare: the last send came back */
 	uint8_t *out, *in;
 	struct end *end;

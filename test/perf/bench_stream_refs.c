@@ -197,7 +197,7 @@ msgs_close(struct side *sides)
 {
 	unsigned int i;
 
-	/* In parallel: the end of one is an event for the other. */
+	/* Shut both down before closing one: the end of one is an event for the other. */
 	for (i = 0; i < 2; i++)
 		(void)leat_ep_shutdown(sides[i].msg_ep, 1000);
 	for (i = 0; i < 2; i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What a context switch costs, and what of it is for which promise. Each switch goes to and fro
- * between this program's stack and another one:
+ * What a context switch costs, and which part of the cost pays for which promise. Each switch goes
+ * to and fro between this program's stack and another one:
  *
  *     leat    task_switch(): saves six registers and the floating-point control (mxcsr and the x87
  *             control word), and loads the control only if the resumed context has another one

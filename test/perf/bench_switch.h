@@ -2,7 +2,7 @@
 #ifndef BENCH_SWITCH_H
 #define BENCH_SWITCH_H
 
-/* The context switch of tasks beside others, for bench-task. */
+/* The context switch of tasks, compared with simpler switches, for bench-task. */
 
 #include "bench.h"
 

@@ -7,7 +7,7 @@
  *     OFF      without a control thread
  *     ALONE    with one, and no agent
  *     READ     an agent has all records updated 1,000 times per second, and reads them
- *     SAMPLED  the same, and every 64th op is timed
+ *     SAMPLED  as READ, and every 64th op is timed
  *
  * The agent is another process, and like the control thread it runs on the other CPU.
  */
@@ -36,7 +36,7 @@ static struct {
 	struct leat_reactor *r;
 	struct leat_op tx[WINDOW], rx[2 * WINDOW];
 	uint64_t data[WINDOW];
-	uint64_t messages; /* the reactor's thread */
+	uint64_t messages; /* counted by the reactor's thread */
 	/* written on the reactor's thread, read when done is set */
 	uint64_t ns, count, pushed;
 	uint32_t done;

@@ -206,7 +206,7 @@ run(const struct job *j, unsigned int side)
 }
 
 /*
- * The device must have seen the intended requests: as many requests and lists, and no more
+ * The device must have seen what was intended: that number of requests and lists, and no more
  * completions than needed.
  */
 static void

@@ -34,9 +34,9 @@ struct count_case {
 	const char *name;
 	count_fn run[COUNT_SIDES];
 	uint32_t burst;
-	uint32_t ops;	    /* of which instructions are counted; a multiple of burst */
-	uint32_t line_ops;  /* of which lines are counted; 0: one burst */
-	const char *target; /* of the instructions, see count-instructions; NULL: none */
+	uint32_t ops;	    /* ops whose instructions are counted; a multiple of burst */
+	uint32_t line_ops;  /* ops whose cache lines are counted; 0: one burst */
+	const char *target; /* target for instr, see count-instructions; NULL: none */
 	/* Budgets of leat's side per op: if it needs more, the test fails. */
 	double instr, lines;
 };

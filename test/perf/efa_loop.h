@@ -23,7 +23,7 @@
 
 enum { A, B, ENDS };
 
-/* After this many polls for one op something hangs. */
+/* If one op takes this many polls, something hangs. */
 #define STUCK 10000000
 
 static uint64_t

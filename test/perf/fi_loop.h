@@ -14,7 +14,7 @@
  *       wait_done()    <-- done --              waits in read(2)
  *
  * - lat: half of the mean round trip. Two receives are posted; when one completes, the answer is
- *   sent first and the receive is posted again behind it, off the critical path. The send buffer
+ *   sent first and the receive is posted again after it, off the critical path. The send buffer
  *   used last, which is in the cache, is used next; the completion of a send is taken whenever the
  *   queue has it.
  * - rate: ns per message. The first side keeps up to `window` sends in flight, and polls when the
@@ -28,13 +28,13 @@
  *     side_prepare(s, size)   begins a measurement with messages of this size
  *     side_recv(s, i)         posts receive i
  *     side_again(s, reqs, n)  posts receives that came back
- *     side_complete_all(s)    sends complete from here on, injected or not
+ *     side_complete_all(s)    makes all later sends complete, injected or not
  *     side_send(s, n)         sends up to n messages with requests from the end of loop.free, and
  *                             removes those that are in flight then. Returns how many were taken.
  *     side_answer(s, again, n, done)
- *                             sends one message, then posts the receive `again`: n is 2, or 1
- *                             without it, and `done` of them were taken before. Returns how many
- *                             are taken now.
+ *                             sends one message, then posts the receive `again`, unless it is
+ *                             NULL: n requests in all, of which earlier calls have posted the
+ *                             first `done`. Returns how many this call has posted.
  *     side_poll(s, recvs)     polls once: sends go back to loop.free, receives to recvs. Returns
  *                             the number of receives, or -1 if nothing came at all.
  *     side_events(s)          does work that is due now and then
@@ -108,7 +108,7 @@ lat_drive(struct side *s)
 	}
 }
 
-/* Send, and post the consumed receive again behind the message. */
+/* Send, and post the consumed receive again after the message. */
 static inline void
 lat_send(struct side *s)
 {
@@ -253,7 +253,7 @@ order(struct side *s, uint32_t what, size_t size, uint32_t window, uint32_t n)
 		bench_die("the second side is gone");
 }
 
-/* The second side may need this side's provider to be driven before its last sends are done. */
+/* Wait for the second side, and drive this side's provider: the other's last sends may need it. */
 static void
 wait_done(struct side *s)
 {

@@ -34,7 +34,7 @@ struct side;
 
 struct fi_side_conf {
 	const char *provider; /* as for the driver: shm, tcp, tcp;ofi_rxm, sockets, ... */
-	size_t max_size;      /* of messages */
+	size_t max_size;      /* bytes of the largest message */
 	uint32_t window;      /* largest number of messages in flight */
 	/*
 	 * Memory for the buffers, FI_SIDE_MEM(max_size, window) bytes, page-aligned. Sides that are
@@ -46,7 +46,8 @@ struct fi_side_conf {
 };
 
 /*
- * Distance of two buffers: no two share a cache line, nor a pair of lines that is fetched together.
+ * Distance of two buffers, bytes: no two share a cache line, nor a pair of lines that is fetched
+ * together.
  */
 #define FI_SIDE_STRIDE(max_size) (((max_size) + 127) & ~(size_t)127)
 #define FI_SIDE_MEM(max_size, window) (2 * FI_SIDE_STRIDE(max_size) * (window))

@@ -14,11 +14,11 @@
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #endif
 
-/* Completions of a poll, at most. */
+/* Maximum number of completions of a poll. */
 #define FI_BURST 32
 /* Empty polls between two looks at the clock. */
 #define IDLE_POLLS (UINT32_C(1) << 16)
-/* After this time without any completion something hangs. */
+/* If no completion comes for this time, something hangs. */
 #define STUCK_NS UINT64_C(20000000000)
 /*
  * Time, ns, for which a loop rests after many empty polls. A loop with real-time priority can
@@ -33,7 +33,7 @@ struct fi_loop {
 	uint32_t window;
 	uint32_t got;	   /* receives that came back and have not been consumed */
 	uint32_t expected; /* messages of this measurement */
-	uint32_t posted;   /* receives posted for them; never more */
+	uint32_t posted;   /* receives posted for these messages; never more */
 	uint32_t idle;
 	void *consumed; /* the receive to be posted again */
 	uint64_t idle_since;

@@ -23,7 +23,7 @@ struct lcores {
 	unsigned int worker; /* lcore of the second side */
 	struct pair pair;
 	struct leat_ep *ep[2];
-	uint16_t peer[2]; /* of ep[i]: the other endpoint */
+	uint16_t peer[2]; /* peer[i]: the other endpoint, as a peer of ep[i] */
 	const struct lcores_variant *variants;
 };
 
@@ -41,7 +41,7 @@ void lcores_launch(struct lcores *l, const struct lcores_variant *variants);
  * Run both sides of a variant in parallel.
  * @param both measure until both are done, not only the first
  * @param[out] disturbed whether one of the two was preempted
- * @return ns
+ * @return duration, ns
  */
 uint64_t lcores_run(struct lcores *l, unsigned int variant, uint64_t n, bool both, bool *disturbed);
 /* Undo lcores_launch(). */

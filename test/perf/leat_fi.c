@@ -79,7 +79,7 @@ side_send(struct side *s, uint32_t n)
 	return took;
 }
 
-/* Post both in one burst. */
+/* Post the send and the receive in one burst. */
 static inline uint32_t
 side_answer(struct side *s, void *again, uint32_t n, uint32_t done)
 {
@@ -159,7 +159,7 @@ expect(struct side *s, enum leat_event_type type)
 		}
 		if (bench_ns() - start > STUCK_NS)
 			bench_die("connecting: no answer");
-		/* The other side may need the CPU: this is not the measurement. */
+		/* Leave the CPU to the other side: nothing is measured here. */
 		if (!bench_rest(s->loop.fd, REST_NS))
 			bench_die("connecting: leat's other side is gone");
 	}

@@ -29,14 +29,14 @@ enum { LINK_LAT, LINK_RATE, LINK_BULK, LINK_KINDS };
 #define LINK_BULK_STRIDE (LINK_BULK_SIZE + 128)
 #define LINK_BULK_MEM (LINK_BULK_WINDOW * LINK_BULK_STRIDE)
 
-/* Lines that the target writes before the initiator adds to them. */
+/* Number of cache lines that the target writes before the initiator adds to them. */
 #define LINK_LINES 128
 
 struct link_line {
 	uint64_t v __attribute__((aligned(128)));
 };
 
-/* Rounds of each side: side 1 writes the lines, then side 0 adds. */
+/* turn[i]: rounds that side i has done. In a round side 1 writes the lines, then side 0 adds. */
 struct link_turns {
 	uint32_t turn[2] __attribute__((aligned(128)));
 };
@@ -56,8 +56,8 @@ link_turn_end(struct link_turns *t, unsigned int side)
 }
 
 /*
- * Return the i-th line of a round. It depends on the value of the line before, in an order that no
- * prefetcher follows. No counter gets large enough to change the order.
+ * Return the i-th line of a round. It depends on the value of the previous line, in an order that
+ * no prefetcher follows. No counter gets large enough to change the order.
  */
 static inline uint64_t
 link_line_next(uint32_t i, uint64_t old)

@@ -61,7 +61,7 @@ static struct {
 	struct job job;
 	struct leat_mr *mr;
 	struct leat_stream_out outs[OUTS];
-	uint64_t left;	  /* writes, or round trips */
+	uint64_t left;	  /* writes or round trips left */
 	uint32_t written; /* bytes of the current write; lat: of the request */
 	uint32_t got;	  /* bytes received of the answer */
 	uint64_t start, sent_at;
