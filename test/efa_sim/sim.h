@@ -196,7 +196,7 @@ struct sim_device {
 struct sim_context {
 	struct verbs_context verbs;
 	struct sim_device *device;
-	uint32_t nb_forks; /**< sim_nb_forks when it was opened */
+	uint32_t nb_forks; /**< sim_nb_forks when the device was opened */
 };
 
 static inline struct sim_context *
@@ -266,7 +266,7 @@ struct sim_qp;
 
 struct sim_cqe {
 	struct sim_qp *qp;
-	bool sent; /**< a place in the send queue becomes free */
+	bool sent; /**< of a send: its place in the send queue becomes free */
 	uint64_t wr_id;
 	enum sim_status status;
 	enum ibv_wc_opcode opcode;
@@ -294,7 +294,7 @@ struct sim_cq {
 	LIST_HEAD(, sim_qp) receivers; /**< changed under poll_lock */
 	LIST_HEAD(, sim_qp) senders;   /**< changed under poll_lock */
 	uint32_t nb_empty;	       /**< polls in a row that found nothing */
-	struct sim_qp *next;	       /**< whose inbox is polled first */
+	struct sim_qp *next;	       /**< the QP whose inbox is polled first */
 	struct sim_cqe now;	       /**< the completion that start_poll or next_poll found */
 	bool sgid;		       /**< created by efadv_create_cq() with the SGID */
 };
@@ -335,7 +335,7 @@ struct sim_wqe {
 	uint64_t leave_at_seq; /**< leave when seq of the QP has reached this ... */
 	uint64_t leave_at_ns;  /**< ... or at this time */
 	bool ordered;	       /**< held for the first time: the reorder window applies */
-	uint32_t retries;      /**< left, after RNR */
+	uint32_t retries;      /**< retries that are left after RNR */
 	bool unresponsive;     /**< no answer from the peer: leave_at_ns is the timeout */
 			       /** @} */
 };

@@ -255,7 +255,7 @@ efadv_query_device(struct ibv_context *ibvctx, struct efadv_device_attr *attr, u
 SIM_API int
 ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv_port_attr *attr)
 {
-	/* The attributes as before the extended table: without the last fields. */
+	/* The caller has the struct of old releases of libibverbs, without the last fields. */
 	return query_port(context, port, (struct ibv_port_attr *)attr,
 			  offsetof(struct ibv_port_attr, port_cap_flags2));
 }

@@ -5,7 +5,7 @@
 
 /**
  * @file
- * The part of a host that others can read, in a memfd: its memory regions, and where its QPs'
+ * The part of a host that other hosts can read, in a memfd: its memory regions, and where its QPs'
  * inboxes are.
  *
  *     GID   fe80 | fd of the arena (16 bits) | salt (32) | pid (32) | 0 (24) | device (8)
@@ -53,7 +53,7 @@ struct sim_arena {
 
 /** A message in an inbox. */
 struct sim_slot {
-	uint32_t room; /**< of the posted receive's buffers, bytes */
+	uint32_t room; /**< size of the posted receive's buffers, bytes */
 	uint32_t length;
 	uint32_t src_qp;
 	union ibv_gid sgid;
@@ -123,8 +123,8 @@ void sim_peer_put(struct sim_peer *peer);
 /** Is the host up? Call under the peer's lock. */
 bool sim_peer_up(struct sim_peer *peer);
 /**
- * Return the inbox of a QP, or NULL if there is no such QP now. Call under the peer's lock, if it
- * is up.
+ * Return the inbox of a QP, or NULL if there is no such QP now. Call under the peer's lock, if the
+ * peer is up.
  */
 struct sim_inbox *sim_peer_inbox(struct sim_peer *peer, unsigned int device, uint32_t qpn);
 /**

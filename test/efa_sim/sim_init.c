@@ -58,14 +58,14 @@ sim_init(void)
 	}
 }
 
-/* Linked with -z initfirst: the last of all destructors, behind libfabric's. */
+/* Linked with -z initfirst: this destructor is the last of all, after libfabric's. */
 __attribute__((destructor)) static void
 fini(void)
 {
 	uint64_t left;
 
 	if (sim_host_arena() == NULL)
-		return; /* a program without a device, as a shell */
+		return; /* a program without a device, such as a shell */
 	sim_host_stop();
 	left = sim_stats_report();
 	if (left > 0 && sim_config.leaks) {

@@ -115,7 +115,7 @@ sim_recv_flush(struct sim_qp *qp)
 
 	if (sim_inbox_lock(inbox) != 0)
 		return;
-	/* Messages that came before can still be polled; receives behind them are flushed. */
+	/* Messages that have arrived can still be polled; the remaining receives are flushed. */
 	first = inbox->committed;
 	for (uint64_t i = first; i != inbox->posted; i++) {
 		struct sim_cqe cqe = {

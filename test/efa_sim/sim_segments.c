@@ -22,7 +22,7 @@
 
 #define DIRECTORY "/dev/shm"
 
-/* Return the pid of the emulator's host that made a file; 0: the file is not one of those. */
+/* Return the pid of the emulator's host that made a file; 0: no host made it. */
 static pid_t
 host_of(const char *name)
 {

@@ -115,8 +115,9 @@ leave(struct sim_qp *qp, struct sim_wqe *wqe, uint64_t now)
 }
 
 /*
- * May the request leave now? Its time has come, or enough requests were posted behind it, and it
- * does not overtake an ordered one that was posted a window of messages before it, or earlier.
+ * Tell whether the request may leave now: its time has come, or enough requests were posted after
+ * it; and it does not overtake an ordered request that was posted a window of messages before it,
+ * or earlier.
  */
 static bool
 due(const struct sim_qp *qp, const struct sim_wqe *wqe, const struct sim_wqe *oldest, uint64_t now)
@@ -165,7 +166,7 @@ sim_send_progress(struct sim_qp *qp, uint64_t now)
 	pthread_mutex_unlock(&qp->lock);
 }
 
-/* Count the held messages that may leave next: those less than a window behind the oldest. */
+/* Count the held messages that may leave next: posted less than a window after the oldest. */
 static uint64_t
 nb_next(const struct sim_qp *qp)
 {
@@ -229,7 +230,7 @@ sim_send_drop(struct sim_qp *qp)
 	pthread_mutex_unlock(&qp->lock);
 }
 
-/* Does the request fail by itself, or because the configuration says so? */
+/* Return why a request fails: it is wrong, or the configuration says so. SIM_OK: neither. */
 static enum sim_status
 fault(struct sim_qp *qp, const struct sim_wqe *wqe)
 {
@@ -250,7 +251,7 @@ fault(struct sim_qp *qp, const struct sim_wqe *wqe)
 }
 
 /*
- * Hold a new request until a random time, or until a random number of requests were posted behind
+ * Hold a new request until a random time, or until a random number of requests were posted after
  * it.
  */
 static void

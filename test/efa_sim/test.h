@@ -8,8 +8,8 @@
  * Tests of the emulated device at the level of verbs.
  *
  * Each test runs in a process and with a configuration (EFA_SIM) of its own: the runner forks it
- * before any device is opened. It exits with 0, or with the status that the test's entry names;
- * with 99 if objects are left behind.
+ * before any device is opened. The process exits with 0, or with the status that the test's
+ * entry names; with 99 if objects are left over.
  */
 
 #include <stdbool.h>
@@ -19,7 +19,7 @@
 #include <infiniband/efadv.h>
 #include <infiniband/verbs.h>
 
-#define EP_BYTES (1u << 20) /**< of the memory of an endpoint */
+#define EP_BYTES (1u << 20) /**< size of the memory of an endpoint */
 #define EXIT_LEAKS 99
 
 /** Vendor codes of completions. */
@@ -124,7 +124,7 @@ void ep_error(struct ep *ep);
 struct ibv_ah *ah_open(struct host *host, const union ibv_gid *gid);
 void ah_close(struct ibv_ah *ah);
 
-/** Post memory of the endpoint. Return what the device returns. */
+/** Post a receive or a send of the endpoint's memory. Return what the device returns. */
 int post_recv(struct ep *ep, uint64_t wr_id, uint32_t offset, uint32_t length);
 int post_send(struct ep *ep, uint64_t wr_id, struct ibv_ah *ah, const struct addr *to,
 	      uint32_t offset, uint32_t length);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Address handles: their numbers, and the receiver's information about a sender's. */
+/* Address handles: their numbers, and what a receiver learns about a sender's handle. */
 
 #include <errno.h>
 #include <string.h>
@@ -114,7 +114,7 @@ senders(void)
 	host_close(&b);
 }
 
-/* The device may forget a sender's AH (lose-ah-ppm). */
+/* If the device forgets a sender's AH (lose-ah-ppm), the completion has the sender's GID. */
 static void
 forgotten(void)
 {

@@ -125,7 +125,7 @@ nb_shm(void)
 
 /*
  * Flood a victim for life_ns and kill it. The time begins with its fork (from_birth), or when it
- * has sent its address. Return false if it sent none.
+ * has sent its address. Return false if the victim sent none.
  */
 static bool
 round_of(struct ep *ep, uint64_t life_ns, bool from_birth)
@@ -163,7 +163,7 @@ round_of(struct ep *ep, uint64_t life_ns, bool from_birth)
 	return true;
 }
 
-/* The survivor sends to itself, behind messages that dead peers left in the receive queue. */
+/* The survivor can send to itself, after messages that dead peers left in the receive queue. */
 static void
 still_works(struct ep *ep, struct ibv_ah *self)
 {

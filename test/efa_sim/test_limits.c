@@ -27,7 +27,7 @@ send_depth(void)
 	CHECK_EQUAL(post_send(&a, 16, ah, &a.addr, 0, 8), ENOMEM);
 	CHECK_EQUAL(post_read(&a, 16, ah, &a.addr, a.addr.mem, 0, 8), ENOMEM);
 	CHECK_EQUAL(post_recv(&a, 99, 0, 8), 0);
-	/* A place becomes free when its completion is polled, not when it is created. */
+	/* A place becomes free when its completion is polled, not when the send completes. */
 	for (int nb = 0; nb < 2; nb++) {
 		struct comp comp;
 

@@ -70,7 +70,7 @@ run(struct order *order, bool all)
 
 /*
  * Every message must be overtaken by fewer than window others, and arrive at most once. Return how
- * many were overtaken; *most: by how many, at most.
+ * many were overtaken; *most: the largest number of messages that overtook one.
  */
 static uint32_t
 check_window(const struct order *order, uint32_t window, uint32_t *most)

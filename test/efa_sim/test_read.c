@@ -28,7 +28,7 @@ fill(char *mem, uint32_t length)
 /* Readable memory, in a process that only waits. */
 struct shown {
 	struct addr addr;
-	uint64_t big; /* a region of exactly these bytes */
+	uint64_t big; /* address of the region of big_key, BIG - 2 bytes */
 	uint32_t big_key, no_read_key, stale_key, other_pd_key, other_device_key;
 };
 
