@@ -12,7 +12,7 @@
 #define LINE (JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE)
 #define PAGE (JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE)
 
-/* As a string: not every JSON parser has 64-bit integers. */
+/* Add v as a string: not every JSON parser has 64-bit integers. */
 static bool
 add_hex(struct json_object *o, const char *key, uint64_t v)
 {
@@ -239,7 +239,7 @@ int
 ct_json_frame(const struct leat_channel_frame *f)
 {
 	struct json_object *o;
-	/* A copy: other processes may change the shared memory while it is checked. */
+	/* Check a copy: other processes may change the shared memory at any time. */
 	uint8_t *data = malloc(f->len);
 	bool ok;
 

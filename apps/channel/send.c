@@ -18,10 +18,10 @@
 struct sender {
 	const struct ct_options *o;
 	struct leat_channel *ch;
-	uint64_t sent, dropped, empty; /* frames; empty: lines left out */
+	uint64_t sent, dropped, empty; /* numbers of frames; empty: lines left out */
 	uint64_t line;		       /* number of the current line, from 1 */
 	char *buf;
-	size_t cap, start, have; /* bytes of buf: all, before the data, of the data */
+	size_t cap, start, have; /* bytes of buf: in all, before the data, of the data */
 };
 
 /* Print why a frame was not sent, and return the exit code. err: the library's positive errno */
@@ -116,7 +116,8 @@ read_more(struct sender *s)
 }
 
 /*
- * Find the next frame in the buffer. *len: its bytes; *skip: with the end of line.
+ * Find the next frame in the buffer. *len: bytes of the frame; *skip: of the frame and its end
+ * of line.
  * @return false: read more first
  */
 static bool

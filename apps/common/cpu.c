@@ -26,8 +26,8 @@ read_line(const char *path, char *buf, int len)
 }
 
 /*
- * Return a number that all processes under one kernel have in common, and others do not: only under
- * one kernel does a CPU number mean the same CPU.
+ * Return a number that is equal in all processes under one kernel, and different under another
+ * kernel: only under one kernel does a CPU number mean the same CPU.
  */
 static uint64_t
 host_id(void)
@@ -37,7 +37,7 @@ host_id(void)
 	size_t i;
 
 	if (!read_line("/proc/sys/kernel/random/boot_id", buf, sizeof(buf)))
-		(void)gethostname(buf, sizeof(buf) - 1); /* may not write the NUL */
+		(void)gethostname(buf, sizeof(buf) - 1); /* a long name has no NUL */
 	for (i = 0; buf[i] != '\0'; i++)
 		h = (h ^ (uint8_t)buf[i]) * UINT64_C(0x100000001b3); /* FNV-1a */
 	return h;

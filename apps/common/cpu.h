@@ -19,7 +19,7 @@
 struct cpu_where {
 	uint64_t host; /* identifies the machine */
 	uint32_t nb_cpus;
-	uint32_t cpu;  /* the lowest of these CPUs */
+	uint32_t cpu;  /* the lowest CPU that the thread may run on */
 	char cpus[32]; /* "0,2-5" */
 };
 

@@ -57,7 +57,7 @@
 enum dr_severity { DR_OK, DR_INFO, DR_WARNING, DR_ERROR, DR_SEVERITIES };
 
 enum {
-	DR_EXIT_OK = 0, /* nothing above info */
+	DR_EXIT_OK = 0, /* no finding above the severity info */
 	DR_EXIT_WARNING = 1,
 	DR_EXIT_ERROR = 2,
 	DR_EXIT_USAGE = 3,
@@ -85,10 +85,10 @@ struct dr_group {
 struct dr_finding {
 	const struct dr_check *check;
 	enum dr_severity severity;
-	char subject[DR_NAME_LEN]; /* a device, say; may be empty */
+	char subject[DR_NAME_LEN]; /* what was checked, such as a device; may be "" */
 	char seen[DR_TEXT];
 	char means[DR_TEXT];
-	char mend[DR_TEXT]; /* may be empty */
+	char mend[DR_TEXT]; /* command that mends it; may be "" */
 };
 
 struct dr {

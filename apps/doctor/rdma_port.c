@@ -24,7 +24,7 @@
 enum kind { KIND_IB, KIND_ROCE, KIND_IWARP, KIND_EFA };
 
 struct port {
-	const char *dev, *num; /* as in /sys/class/infiniband */
+	const char *dev, *num; /* names in /sys/class/infiniband: device, port */
 	char subject[DR_NAME_LEN];
 	char state[32], phys[32], rate[48];
 	char netdev[DR_NAME_LEN]; /* "" if unknown */

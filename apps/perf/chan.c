@@ -57,7 +57,7 @@ perf_rx_recall(struct perf_side *s)
 	for (i = 0; i < s->nb_rx; i++)
 		(void)(s->msgs == NULL
 			       ? leat_op_cancel(s->ep, &s->rx[i])
-			       : perf_msg_cancel(s, &s->rx[i])); /* -ENOENT: is not posted */
+			       : perf_msg_cancel(s, &s->rx[i])); /* -ENOENT: it is not posted */
 	perf_side_restart_timers(s);
 	while (home < s->nb_rx) {
 		n = perf_poll(s, done, RTE_DIM(done));

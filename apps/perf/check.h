@@ -19,9 +19,9 @@ enum perf_dir { PERF_TO_SERVER = 1, PERF_TO_CLIENT = 2, PERF_AT_SERVER = 3 };
 enum perf_error_kind {
 	PERF_ERR_NONE = 0,
 	PERF_ERR_BYTE,	 /* a wrong byte, at offset */
-	PERF_ERR_VALUE,	 /* result or memory word of an atomic */
-	PERF_ERR_LENGTH, /* length of a message */
-	PERF_ERR_IMM,	 /* immediate of a WRITE_IMM; expected: the lowest possible one */
+	PERF_ERR_VALUE,	 /* wrong result or memory word of an atomic */
+	PERF_ERR_LENGTH, /* wrong length of a message */
+	PERF_ERR_IMM,	 /* wrong immediate of a WRITE_IMM; expected: the lowest possible */
 	PERF_ERR_KINDS,
 };
 

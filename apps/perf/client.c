@@ -68,7 +68,7 @@ sync_up(struct client *c, struct perf_errors *errors)
 	return 0;
 }
 
-/* Run a stream of writes with --check: after each window the server verifies it, see rma.c. */
+/* Run a stream of writes with --check: after each window the server verifies it (rma.c). */
 static int
 bw_in_rounds(struct client *c, struct perf_phase *ph, struct perf_errors *errors)
 {

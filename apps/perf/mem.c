@@ -165,7 +165,7 @@ struct need {
 	uint32_t tx, ctl_rx, rx;
 	uint64_t tx_size, rx_size;
 	bool tx_pool, rx_pool;
-	uint64_t remote, total; /* bytes of the arena: remote slots, all */
+	uint64_t remote, total; /* bytes of the arena: for remote slots, in all */
 };
 
 /* Do the data need receives that can't take control messages: tagged ones, or those of lib/msg? */

@@ -229,7 +229,7 @@ perf_msg_close(struct perf_side *s)
 	if (g == NULL)
 		return 0;
 	if (g->conn != NULL)
-		(void)leat_msg_close(g->conn, 0); /* not -EALREADY: only called here */
+		(void)leat_msg_close(g->conn, 0); /* never -EALREADY: this is the only call */
 	/* Failures of the first connection are left to the next call that uses it. */
 	while (g->conn != NULL && !g->closed && rte_rdtsc() < end) {
 		(void)perf_chan_poll(s);

@@ -23,14 +23,14 @@
 
 /* A part of the schedule with one rate. */
 struct piece {
-	uint64_t first;	 /* number of its first message */
+	uint64_t first;	 /* number of the piece's first message */
 	uint64_t start;	 /* cycles: when that message is due */
 	double interval; /* cycles, exact */
 };
 
 struct schedule {
 	struct piece now, before;
-	double rate; /* messages/s in `now` */
+	double rate; /* messages/s of the piece `now` */
 };
 
 static inline uint64_t
@@ -53,7 +53,7 @@ schedule_end(const struct schedule *sc, uint64_t n, uint64_t sent, uint64_t now)
 	uint64_t span =
 		(uint64_t)RTE_MIN((double)(n - sent) * sc->now.interval, (double)(UINT64_MAX >> 2));
 
-	/* Twice the scheduled time, and at least a second more. */
+	/* To catch up, allow the scheduled time again, or at least a second. */
 	return now + span + RTE_MAX(leat_hz(), span);
 }
 

@@ -95,10 +95,10 @@ struct perf_options {
 	const char *dev;
 	enum perf_test test;
 	uint32_t ops;	    /* mask of LEAT_OP_BIT */
-	uint32_t ops_named; /* ops given by name; those of "all" are left out if missing */
+	uint32_t ops_named; /* ops given by name, which must exist; those of "all" need not */
 	uint64_t *sizes;
 	uint32_t nb_sizes;    /* 0: the default sizes of the test */
-	uint64_t iterations;  /* per size; 0: use duration_us, or the default for the size */
+	uint64_t iterations;  /* messages per size; 0: duration_us, or the size's default */
 	uint64_t duration_us; /* per size; 0: use iterations */
 	int64_t warmup;	      /* messages; -1: default */
 	uint32_t window;      /* 0: default */
@@ -134,7 +134,7 @@ struct perf_row {
 	bool interrupted;
 	uint64_t errors; /* found by --check on both sides */
 	uint64_t elapsed_ns;
-	struct leat_histogram *hist; /* ns; NULL for bw and rate */
+	struct leat_histogram *hist; /* latencies, ns; NULL for bw and rate */
 	/* open loop */
 	double rate;	 /* messages/s asked for */
 	uint64_t unsent; /* messages that were due, but never sent */
@@ -227,7 +227,7 @@ struct perf_report {
 
 /* How the program ended. */
 struct perf_end {
-	const char *why; /* why it failed; NULL: it did not */
+	const char *why; /* why the program failed; NULL: it did not fail */
 	bool interrupted;
 	uint64_t errors;    /* found by --check */
 	double others;	    /* share of the client's CPU that others used, see cpu_others() */

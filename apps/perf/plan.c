@@ -50,7 +50,7 @@ perf_plan(const struct client *c, const struct perf_run *r, struct perf_phase *w
 		return;
 	}
 	warm->n = RTE_MIN(main->n / 10, (uint64_t)WARMUP_MAX);
-	if (o->rate != 0) /* half a second at most */
+	if (o->rate != 0) /* messages of half a second at most */
 		warm->n = RTE_MIN(warm->n, (uint64_t)(o->rate / 2));
 }
 

@@ -66,8 +66,8 @@ int plot_read(struct plot_run *run, const char *path, const char *test);
 /* ---- plot_draw.c ---- */
 
 /*
- * Draw one or two runs; the first is this run. With one size and buckets: the histograms. Else the
- * values over the size. @return 0, or -ENODATA: there is nothing to draw
+ * Draw one or two runs; the first is this run. If all rows have one size, and buckets, draw the
+ * histograms, else the values over the size. @return 0, or -ENODATA: there is nothing to draw
  */
 int plot_draw(FILE *f, const struct plot_run *runs, unsigned int nb_runs, enum plot_unit unit,
 	      const char *title);

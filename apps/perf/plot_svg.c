@@ -97,7 +97,7 @@ grid_line(FILE *f, double x0, double y0, double x1, double y1)
 	fprintf(f, "<path d=\"M%.1f %.1fL%.1f %.1f\" stroke=\"" GRID "\"/>\n", x0, y0, x1, y1);
 }
 
-/* Write a value as text: of sizes 8, 4K, 1M; else up to six digits. */
+/* Write a value as text: sizes as 8, 4K, 1M; other values with up to six digits. */
 static void
 number_text(char *text, size_t size, double value, bool bytes)
 {
@@ -116,7 +116,7 @@ number_text(char *text, size_t size, double value, bool bytes)
 
 /*
  * Return the value of grid line n of a logarithmic axis: a power of base. If the axis has few
- * powers of 10, also 2 and 5 times these.
+ * powers of 10, there are also lines at 2 and 5 times these powers.
  */
 static double
 log_tick(const struct plot_axis *a, unsigned int n, double base)

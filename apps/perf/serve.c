@@ -55,7 +55,7 @@ echo(struct perf_side *s, const bool imm, const bool check)
 
 		if (n == 0) {
 			ret = perf_idle(s);
-			/* Answers that found no room before. */
+			/* Send answers that found no room before. */
 			if (unlikely(s->seq < s->count))
 				send_pongs(s, check);
 			continue;
@@ -89,7 +89,7 @@ echo(struct perf_side *s, const bool imm, const bool check)
 	return ret;
 }
 
-/* Receive messages, or the notices of WRITE_IMMs, without answers. */
+/* Receive messages, or the notices of WRITE_IMMs, and send no answers. */
 static __rte_always_inline int
 sink(struct perf_side *s, const bool imm, const bool check)
 {

@@ -31,7 +31,7 @@
 #include "perf_tune.h"
 #include "wire.h"
 
-/* Ops per poll. */
+/* Maximum number of ops that a poll returns. */
 #define PERF_POLL 64
 /* Receives for control messages, in runs whose data need other receives or none. */
 #define PERF_CTL_RX 4
@@ -55,7 +55,7 @@ struct perf_side {
 	uint32_t burst;		/* ops per post, at most limit */
 	uint32_t spins;		/* number of empty polls */
 	enum perf_idle idle;	/* never AUTO */
-	bool woken;		/* BLOCK: just woken up, perhaps by an event */
+	bool woken;		/* with PERF_IDLE_BLOCK: just woken up, perhaps by an event */
 	struct perf_msgs *msgs; /* connection of lib/msg, or NULL */
 
 	/* buffers */
@@ -97,11 +97,11 @@ struct perf_side {
 	bool ctl_full;
 
 	/* timeouts and failures */
-	const volatile sig_atomic_t *stop; /* not 0: end */
+	const volatile sig_atomic_t *stop; /* the side ends when this is nonzero */
 	uint64_t tick;			   /* cycles between two calls of perf_side_tick() */
 	/* cycles without a completed op after which the other side counts as stuck */
 	uint64_t timeout;
-	/* when that time has passed, in cycles; number of completed ops at the last tick */
+	/* when `timeout` will have passed, cycles; number of completed ops at the last tick */
 	uint64_t stall_at, stall_seen;
 	bool no_timeout;     /* the other side acts next, and may be silent for any time */
 	char why[PERF_TEXT]; /* cause of the failure */
@@ -366,7 +366,7 @@ struct perf_phase {
 	uint64_t done;			  /* messages done */
 	uint64_t start, end;		  /* cycles */
 	struct leat_histogram *hist;	  /* ns; NULL: don't record */
-	struct leat_tune_histogram *live; /* telemetry: the same samples; set if hist is */
+	struct leat_tune_histogram *live; /* the same samples, for telemetry; NULL if hist is */
 	bool whole;			  /* record whole round trips, not halves */
 	/* open loop */
 	double rate;			 /* messages/s */

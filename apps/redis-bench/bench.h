@@ -99,7 +99,7 @@ void redb_gateway_close(struct redb_bench *b);
 /* ---- progress.c ---- */
 
 void redb_progress_begin(struct redb_bench *b);
-/* Print a line, if one is due. */
+/* Print a line of progress, if one is due. */
 void redb_progress(struct redb_bench *b);
 void redb_progress_end(struct redb_bench *b);
 

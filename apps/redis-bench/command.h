@@ -29,7 +29,7 @@
 /* Longest value, bytes, for which a reader keeps its buffer from one value to the next. */
 #define REDB_READER_KEEP (UINT64_C(64) << 20)
 
-/* The reply that is right. */
+/* The reply that a request expects. */
 enum redb_expect {
 	REDB_EXPECT_ANY, /* any reply but an error */
 	REDB_EXPECT_OK,
@@ -43,8 +43,8 @@ enum redb_piece_type { REDB_PIECE_TEXT, REDB_PIECE_KEY, REDB_PIECE_VALUE };
 
 struct redb_piece {
 	enum redb_piece_type type;
-	uint32_t slot;	  /* KEY, VALUE: which key of the request */
-	const char *text; /* TEXT: in redb_command.text */
+	uint32_t slot;	  /* of a KEY or VALUE: index of the key in the request */
+	const char *text; /* of a TEXT: its place in redb_command.text */
 	size_t len;
 };
 
@@ -55,7 +55,7 @@ struct redb_command {
 	uint32_t nb_pieces, nb_slots;
 	uint64_t bytes; /* length of a request */
 	uint64_t keys;	/* number of keys: they are 0 to keys - 1 */
-	bool in_order;	/* key i of a request is base + i; else a random number made of base + i */
+	bool in_order;	/* key i of a request: true: base + i; false: a hash of base + i */
 	enum redb_expect expect;
 };
 

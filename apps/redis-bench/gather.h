@@ -20,7 +20,7 @@
 
 #define REDB_GATHER_BUF 65536u
 #define REDB_GATHER_IOV 64
-/* Longer pieces are not copied. */
+/* Longest piece that is copied, bytes. */
 #define REDB_GATHER_COPY 4096u
 
 struct redb_gather {

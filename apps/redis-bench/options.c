@@ -349,7 +349,7 @@ redb_options_parse(struct redb_options *o, int argc, char **argv)
 		}
 		if (parse_one(o, opt, optarg) < 0)
 			return -EINVAL;
-		/* Later arguments do not matter. */
+		/* Arguments after --help or --version do not matter. */
 		if (o->help || o->version)
 			return 0;
 	}

@@ -97,7 +97,7 @@ struct redb_transport {
 	void (*want)(struct redb_conn *c, uint32_t ready);
 	/* Close and set c->t to NULL. drain: first send the bytes that writev() has taken. */
 	void (*close)(struct redb_conn *c, bool drain);
-	/* Why the connection ended with this error, in words. */
+	/* Describe in words why the connection ended with this errno. */
 	const char *(*why)(const struct redb_conn *c, int err);
 	/* Listen; write the actual address to text. @return 0 or negative with leat_err_msg() */
 	int (*listen)(struct redb_port *p, const struct redb_addr *a, char *text, size_t len);

@@ -19,7 +19,7 @@
 struct redb_bench;
 struct redb_worker;
 
-/* A request without its reply. */
+/* A request that has no reply yet. */
 struct redb_request {
 	uint64_t base;
 	uint64_t begin; /* cycles: when the client took it; open loop: when it was due */
@@ -90,7 +90,7 @@ struct redb_worker {
 	bool running;		/* true until the step has ended and all replies have arrived */
 	bool over;		/* no new requests are sent */
 	uint32_t nb_busy;	/* clients that connect, or have requests without a reply */
-	uint32_t next, nb_next; /* connect: index of the next client; how many may begin now */
+	uint32_t next, nb_next; /* step connect: next client, number that may begin now */
 	bool connecting;	/* redb_worker_connect_next() is running */
 	uint32_t nb_lost;	/* lost clients; the first REPORT_MAX are reported */
 	uint64_t goal, claimed; /* requests: of this lcore in all, of these taken by clients */

@@ -66,7 +66,7 @@ struct gw_conf {
 	const char *to;	    /* forward: "host:port", "unix:/path"; reverse: address of the device */
 	const char *dev;    /* name of the device; NULL: the last one */
 	uint32_t clients;   /* maximum clients; 0: GW_CLIENTS_DEFAULT, or the device's limit */
-	uint32_t client_bytes;	     /* per direction: LEAT_STREAM_RX_MIN to LEAT_STREAM_RX_MAX */
+	uint32_t client_bytes;	     /* held per direction: LEAT_STREAM_RX_MIN to _MAX */
 	uint64_t memory;	     /* bytes of all streams; 0: as `clients` streams need */
 	uint64_t backend_us;	     /* how long a client waits for its connection to `to` */
 	uint64_t linger_us;	     /* how long a half-closed client may be silent, see above */

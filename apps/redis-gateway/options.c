@@ -338,7 +338,7 @@ rg_options_parse(struct rg_options *o, int argc, char **argv)
 			ret = parse_one(o, opt, optarg);
 		if (ret < 0)
 			return -EINVAL;
-		/* Later arguments do not matter. */
+		/* Arguments after --help or --version do not matter. */
 		if (o->help || o->version)
 			return 0;
 	}

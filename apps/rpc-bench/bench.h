@@ -135,7 +135,10 @@ void rb_ranks_part(struct rb_bench *b);
 /* Count the calls done by the nodes of this process. */
 uint64_t rb_live(const struct rb_bench *b);
 void rb_progress_begin(struct rb_bench *b);
-/* Print a line, if one is due. @return cycles: when the next one is due; UINT64_MAX: never */
+/*
+ * Print a line of progress, if one is due. @return when the next one is due, cycles; UINT64_MAX:
+ * never
+ */
 uint64_t rb_progress(struct rb_bench *b);
 void rb_progress_end(struct rb_bench *b);
 

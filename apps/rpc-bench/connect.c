@@ -17,7 +17,7 @@
  */
 #define REFUSED "refused"
 
-/* Attempts to connect. */
+/* State of the attempts to connect. */
 struct attempt {
 	uint64_t begin, end, say_at; /* cycles */
 	bool busy;		     /* the listener has refused: it has another client */
@@ -37,7 +37,7 @@ say_waiting(const struct rb_bench *b, struct attempt *a)
 	a->say_at = rb_in(SAY_US);
 }
 
-/* @return 1: the link is up; 0: try again; negative */
+/* Try to connect. @return 1: the link is up; 0: try again; other: failed, with b->why */
 static int
 connect_once(struct rb_bench *b, struct attempt *a)
 {

@@ -473,7 +473,7 @@ rb_options_parse(struct rb_options *o, int argc, char **argv)
 		if (ret < 0)
 			return -EINVAL;
 		idx = -1;
-		/* Later arguments do not matter. */
+		/* Arguments after --help or --version do not matter. */
 		if (o->help || o->version)
 			return 0;
 	}

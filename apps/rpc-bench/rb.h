@@ -107,7 +107,7 @@ struct rb_plan {
 	uint64_t seed;
 	uint64_t corrupt; /* number of the message to spoil on each lcore, from 1; 0: none */
 	bool check;
-	bool both;			 /* with two processes: the listening one calls, too */
+	bool both;			 /* with two processes: the listening process calls, too */
 	uint32_t packet, credits, slots; /* as in leat_rpc_conf; 0: lib/rpc's default */
 	bool swift;			 /* datagram sessions have Swift congestion control */
 	enum leat_ep_type type;

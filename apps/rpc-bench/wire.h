@@ -42,7 +42,7 @@
 
 enum rb_wire_type { RB_WIRE_HELLO = 1, RB_WIRE_NODES, RB_WIRE_MEET, RB_WIRE_PING, RB_WIRE_BYE };
 
-/* Meetings, in their order. */
+/* Meetings of all processes (rb.h), in their order. */
 enum rb_meet { RB_MEET_START, RB_MEET_DONE, RB_MEET_END, RB_MEETS };
 
 struct rb_hello {
@@ -77,7 +77,7 @@ int rb_welcome_get(const void *buf, size_t len, struct rb_card *card);
 int rb_nodes_put(const struct rb_nodes *n, void *buf, size_t len);
 int rb_nodes_get(const void *buf, size_t len, struct rb_nodes *n);
 int rb_result_put(const struct rb_result *r, void *buf, size_t len);
-/* @return NULL: -EPROTO, or no memory */
+/* Decode a result. @return NULL: it is malformed, or no memory */
 struct rb_result *rb_result_get(const void *buf, size_t len);
 /* Encode a plan alone, to compare it with another plan. */
 int rb_plan_put(const struct rb_plan *p, void *buf, size_t len);

@@ -68,7 +68,7 @@ rb_world_share(const struct rb_world *w, uint16_t lcore, uint64_t total)
 		return 0;
 	for (i = 0; i < w->rank; i++)
 		before += w->ranks[i].calls ? w->ranks[i].card.nb_lcores : 0;
-	/* The number callers includes this lcore. */
+	/* callers is at least 1: it includes this lcore. */
 	return callers == 0 ? 0 : total / callers + (before < total % callers);
 }
 

@@ -27,7 +27,7 @@ struct rb_card {
 struct rb_rank {
 	struct rb_card card;
 	char link[LEAT_ADDR_MAX]; /* role RB_RANKS: where the process's link listens */
-	bool calls;		  /* the process's lcores call */
+	bool calls;		  /* the process's lcores make calls */
 	uint32_t token;		  /* proves that a session to the process's nodes is of this run */
 	char host[LEAT_ADDR_MAX]; /* host of the nodes */
 	uint16_t port[RB_LCORES_MAX];

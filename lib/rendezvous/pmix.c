@@ -393,7 +393,7 @@ ask(struct leat_rendezvous *rv, uint32_t r)
 	 * the value leaks. So a record is requested in this way only if the fence did not bring it.
 	 */
 	status = p->hub->abi.get_nb(&op->proc, op->what[0].key, NULL, 0, pmix_on_value, op);
-	/* PMIx will not call back. */
+	/* PMIx will not call back: complete the op here. */
 	if (status != PMIX_ABI_SUCCESS)
 		pmix_op_done(op, status, NULL);
 	return op;

@@ -284,7 +284,7 @@ pmix_op_call(struct leat_rendezvous *rv, struct pmix_op *op, uint64_t until)
 	int ret = leat_thread_start(call_thread, op);
 
 	if (ret < 0) {
-		/* No thread will complete the op. */
+		/* No thread will complete the op: complete it here. */
 		pmix_op_done(op, ret, NULL);
 		return leat_err(-ret, "rendezvous (pmix): a helper thread can't be started: %s",
 				strerror(-ret));

@@ -43,7 +43,7 @@ static struct {
 	int dirfd;
 	char name[64];
 	uint8_t *map;
-	uint64_t end;  /* bytes in use */
+	uint64_t end;  /* bytes of the file in use */
 	uint64_t room; /* bytes allocated by the file system */
 	struct free_place *free[CLASSES];
 	struct schema_place *schemas;

@@ -23,7 +23,7 @@
 #define RETRY_NS UINT64_C(10000000)
 
 struct lease {
-	uint32_t object;		    /* id; 0: free entry */
+	uint32_t object;		    /* id of the object; 0: free entry */
 	const struct tune_session *session; /* NULL: it has ended, or released the lease */
 	uint32_t number;		    /* number of the session */
 	uint64_t mask;

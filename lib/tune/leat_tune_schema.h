@@ -67,8 +67,8 @@ enum leat_tune_kind {
 /** When a new value of a setting takes effect. */
 enum leat_tune_when {
 	LEAT_TUNE_NOW = 0, /**< applied in the housekeeping of the owner's loop */
-	LEAT_TUNE_NEXT,	   /**< for endpoints, connections etc. that are created from then on */
-	LEAT_TUNE_START,   /**< only from a settings file, at the start of the program */
+	LEAT_TUNE_NEXT,	   /**< used by endpoints, connections etc. that are created later */
+	LEAT_TUNE_START,   /**< set only by a settings file, at the start of the program */
 };
 
 /** A value outside the range that has a meaning of its own. */
@@ -99,7 +99,7 @@ struct leat_tune_field {
 	uint32_t nb_specials;			  /**< number of specials */
 	uint32_t nb_names;			  /**< number of names */
 	uint32_t nb_aliases;			  /**< number of aliases */
-	uint32_t group;				  /**< number of its group, from 1; 0: none */
+	uint32_t group;				  /**< number of the group, from 1; 0: no group */
 };
 
 /** Comparison of a group's rule. */

@@ -27,11 +27,11 @@
 
 /* Maximum number of frames of a session in a row, before the next session's turn. */
 #define FRAMES_AT_ONCE 16
-/* Time from connect to hello, after which the session is closed. */
+/* A session is closed if no hello comes within this time after it was connected. */
 #define HELLO_NS (UINT64_C(5) * NS_PER_S)
 #define FEEDBACK_SIZE (UINT64_C(128) << 10)
 #define TELEMETRY_SIZE (UINT64_C(256) << 10)
-/* The process and the agent, and as many spare entries, for participants that died. */
+/* The process, the agent, and two spare entries for participants that died. */
 #define PARTICIPANTS 4
 #define FRAME_MAX (LEAT_TUNE_MESSAGE_MAX + 1024)
 
@@ -42,7 +42,7 @@
 
 struct tune_session {
 	int sock;
-	struct leat_channel *feedback, *telemetry; /* NULL: free entry */
+	struct leat_channel *feedback, *telemetry; /* NULL: the entry is free */
 	uint32_t number;
 	int32_t pid;
 	uint64_t hello_by; /* deadline of the hello; 0: it was received */
@@ -54,7 +54,7 @@ struct tune_session {
 };
 
 static struct tune_session sessions[TUNE_SESSIONS];
-static uint32_t nb_sessions; /* sessions ever opened */
+static uint32_t nb_sessions; /* number of sessions ever opened */
 static int epoll_fd;
 
 static bool

@@ -87,7 +87,7 @@ struct tune_object {
 	void *current; /* effective settings, as the control thread knows them */
 	uint64_t epoch;
 	void *shown;		    /* settings as the record has them */
-	bool program_changed;	    /* leat_tune_changed(): shown is out of date */
+	bool program_changed;	    /* leat_tune_changed() was called: shown is out of date */
 	struct tune_change *change; /* change that was handed to the owner; NULL: none */
 	uint64_t change_mask;
 	void *change_want;
@@ -220,7 +220,7 @@ void tune_record_lease(unsigned int place, uint32_t id, uint32_t session, uint64
 
 /* Requests of all agents together. */
 struct tune_watch {
-	uint64_t interval_ns; /* between updates; 0: TUNE_INTERVAL_IDLE_NS */
+	uint64_t interval_ns; /* interval between updates; 0: TUNE_INTERVAL_IDLE_NS */
 	bool rows;
 };
 

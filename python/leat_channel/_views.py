@@ -56,7 +56,7 @@ class Frame(NamedTuple):
     type: int
     data: bytes | memoryview
     hash: int = 0
-    #: how many readers took it before, and died or gave it back; ignored by send_burst()
+    #: how many readers took the frame before, and died or gave it back; ignored by send_burst()
     redelivered: int = 0
 
 

@@ -35,7 +35,7 @@ class BatchOptions:
 
 def run_batch(source: Source, wake: Wake, options: BatchOptions, glyphs: Glyphs) -> None:
     model = Model()
-    # Rates need an earlier report, and processes show rows only on request.
+    # Read once before: rates need an earlier report, and processes show rows only on request.
     model.update(source.read())
     source.settle(1.0)
     _wait(wake, time.monotonic() + min(_FIRST, source.interval))

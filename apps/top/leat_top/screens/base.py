@@ -105,7 +105,7 @@ class View:
         return self.boxes[self.focus]
 
     def refresh(self) -> None:
-        """Called when the model has changed."""
+        """React to a change of the model."""
 
     def alive(self) -> bool:
         """Return whether the object or process that the screen shows still exists."""

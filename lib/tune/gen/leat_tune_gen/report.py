@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Check a [[report]]."""
+"""Check a table [[report]] of a description."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Check a [[setting]]."""
+"""Check a table [[setting]] of a description."""
 
 from __future__ import annotations
 
