@@ -43,10 +43,10 @@
 #include <infiniband/verbs.h>
 
 #define SIM_DEVICES 8
-#define SIM_QPS 1024 /**< per device, at most */
+#define SIM_QPS 1024 /**< maximum number of QPs of a device */
 #define SIM_MRS 65536
 #define SIM_SGES 4
-#define SIM_CQES 32768 /**< of a CQ, at most */
+#define SIM_CQES 32768 /**< maximum number of entries of a CQ */
 #define SIM_INLINE 32
 #define SIM_READ_MAX (1u << 30)
 #define SIM_NO_AH 0xffff /**< slid of a packet for whose sender the receiver has no AH */
@@ -236,7 +236,7 @@ struct sim_ah {
 	union ibv_gid gid;
 	uint16_t number; /**< one number per device and GID */
 	struct sim_peer *peer;
-	_Atomic uint32_t nb_refs; /**< one of its creator, and one of each held send */
+	_Atomic uint32_t nb_refs; /**< references: one of the creator, one of each held send */
 	_Atomic bool destroyed;
 };
 
@@ -283,7 +283,7 @@ struct sim_cq {
 		struct ibv_cq ibv;
 	};
 	struct efadv_cq dv;
-	pthread_mutex_t poll_lock; /**< from start_poll to end_poll */
+	pthread_mutex_t poll_lock; /**< held from start_poll to end_poll */
 	pthread_mutex_t lock;	   /**< lock of the ring */
 	struct sim_cqe *ring;
 	uint32_t size; /**< slots of the ring: a power of two */

@@ -14,7 +14,7 @@ static struct {
 	pthread_mutex_t lock;
 	struct sim_arena *arena;
 	int fd;
-	int fds[SIM_DEVICES][SIM_QPS]; /* descriptors of inboxes, plus one */
+	int fds[SIM_DEVICES][SIM_QPS]; /* descriptors of inboxes plus 1; 0: no inbox */
 	uint32_t generation;
 } host = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1 };
 
@@ -33,7 +33,7 @@ shared_mutex(pthread_mutex_t *mutex)
 		err = pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
 	if (err == 0)
 		err = pthread_mutex_init(mutex, &attr);
-	(void)pthread_mutexattr_destroy(&attr); /* has no failure */
+	(void)pthread_mutexattr_destroy(&attr); /* can't fail */
 	return err;
 }
 
@@ -128,7 +128,7 @@ sim_host_start(void)
 {
 	int err = 0;
 
-	(void)pthread_once(&once, sim_init); /* has no failure */
+	(void)pthread_once(&once, sim_init); /* can't fail */
 	pthread_mutex_lock(&host.lock);
 	if (host.arena == NULL)
 		err = start();

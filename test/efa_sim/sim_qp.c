@@ -74,7 +74,7 @@ check(const struct ibv_qp_init_attr_ex *attr)
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS &&
 	    attr->send_ops_flags & IBV_QP_EX_WITH_RDMA_READ && !sim_config.read)
 		return EOPNOTSUPP;
-	/* rq-depth counts buffers: a receive with SIM_SGES of them takes as many. */
+	/* rq-depth counts buffers, SIM_SGES for each receive of the provider: an upper bound. */
 	if (attr->cap.max_send_wr > sim_config.sq_depth ||
 	    attr->cap.max_recv_wr > sim_config.rq_depth || attr->cap.max_send_sge > SIM_SGES ||
 	    attr->cap.max_recv_sge > SIM_SGES || attr->cap.max_inline_data > SIM_INLINE)

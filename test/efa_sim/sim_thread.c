@@ -106,7 +106,7 @@ sim_thread_start(void)
 	err = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	if (err == 0)
 		err = pthread_cond_init(&worker.cond, &attr);
-	(void)pthread_condattr_destroy(&attr); /* has no failure */
+	(void)pthread_condattr_destroy(&attr); /* can't fail */
 	if (err != 0)
 		return err;
 	worker.running = worker.stop = false;

@@ -291,7 +291,7 @@ access_shm(const char *name)
 	return 0;
 }
 
-/* Name of a file that the provider of libfabric makes beside an endpoint. */
+/* Write the name of the file that libfabric's provider makes for an endpoint with this GID. */
 static void
 segment_name(char *name, size_t size, const union ibv_gid *gid)
 {

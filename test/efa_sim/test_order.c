@@ -33,8 +33,8 @@ take(struct ep *ep, struct order *order)
 }
 
 /*
- * Send NB messages from an endpoint to itself. With all, wait until all have arrived; else only
- * take those that have, since the last ones wait for later posts.
+ * Send NB messages from an endpoint to itself. If all is set, wait until all have arrived;
+ * otherwise only take those that have, since the last ones wait for later posts.
  */
 static void
 run(struct order *order, bool all)
@@ -105,7 +105,7 @@ check_window(const struct order *order, uint32_t window, uint32_t *most)
 
 static struct order order, other;
 
-/* The configured hold-us is so long that only later posts release a message. */
+/* Fewer than size messages overtake one. hold-us is long: only later posts release messages. */
 static void
 window(uint32_t size)
 {

@@ -387,7 +387,7 @@ session(void)
 		CHECK_EQUAL(comp.byte_len, i == 0 ? 6 : 10);
 	}
 	CHECK(memcmp(b.mem, "inline", 6) == 0 && memcmp(b.mem + 64, "registered", 10) == 0);
-	/* First the second message is too long; then there are more than the queue holds. */
+	/* Nothing is posted if the second message is too long, nor if the queue can't hold all. */
 	ibv_wr_start(a.ex);
 	session_send(&a, 3, ah, &b.addr);
 	session_send(&a, 4, ah, &b.addr);

@@ -130,7 +130,10 @@ bad_lkey(void)
 	send_sge(&a, ah, &b.addr, mem + EP_BYTES - 7, 8, key, ST_BAD_LKEY);
 	send_sge(&a, ah, &b.addr, mem + EP_BYTES, 1, key, ST_BAD_LKEY);
 	send_sge(&a, ah, &b.addr, UINT64_MAX - 3, 8, key, ST_BAD_LKEY);
-	/* All sends above are refused before anything is sent: else they would find no receive. */
+	/*
+	 * All sends above are refused before anything is sent. Otherwise they would find no
+	 * receive, and fail with RNR as the next two do.
+	 */
 	send_sge(&a, ah, &b.addr, mem + EP_BYTES - 8, 8, key, ST_RNR);
 	send_sge(&a, ah, &b.addr, 0, 0, key + 1000, ST_RNR);
 

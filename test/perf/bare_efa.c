@@ -37,7 +37,7 @@ struct side {
 	const char *name;
 	enum efa_what what;
 	size_t size, inject_max;
-	bool inject; /* send with fi_inject(): size fits */
+	bool inject; /* send with fi_inject(), since size fits */
 	struct end end[2];
 	struct fi_context2 tx_ctx, rx_ctx;
 	char *tx, *rx;

@@ -39,7 +39,7 @@ struct side {
 	struct fid_cq *cq;
 	fi_addr_t peer;
 	size_t size;
-	bool inject;		  /* send with fi_inject(): size fits */
+	bool inject;		  /* send with fi_inject(), since size fits */
 	uint8_t *tx_buf, *rx_buf; /* slots of stride bytes */
 	void *tx_desc, *rx_desc;
 	struct fi_context2 *tx_ctx, *rx_ctx; /* one per slot: the requests */

@@ -384,7 +384,7 @@ by_value(const void *a, const void *b)
 /* How two variants are combined. */
 enum combine { FIRST, RATIO, DIFF };
 
-/* The p-quantile (0 to 1) of the repeats. */
+/* Return the p-quantile (p: 0 to 1) of the repeats. */
 static double
 quantile(const struct bench_table *t, enum combine how, unsigned int a, unsigned int b, double p)
 {

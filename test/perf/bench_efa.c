@@ -194,7 +194,7 @@ main(int argc, char **argv)
 	(void)bare_efa.inject_max(sides[REFERENCE], leat_efa.inject_max(sides[LEAT], 0));
 	bench_pin(cpu);
 	bench_thread_ready();
-	args.seconds /= 4; /* seconds per table: there are several */
+	args.seconds /= 4; /* the time is per table, and there are several tables */
 	for (i = 0; i < WHATS; i++)
 		run_case(&args, &whats[i], counting, cpu);
 	for (i = SIDES; i > 0; i--)

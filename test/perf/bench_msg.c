@@ -41,7 +41,7 @@ static const struct {
 	unsigned int window;
 	uint64_t repeat, few; /* messages of a repeat of some ms; the same with --smoke */
 	enum bench_kind kind;
-	double target[2]; /* leat, plain; 0: none */
+	double target[2]; /* of leat mode, of plain mode; 0: none */
 } tables[TABLES_ALL] = {
 	[LAT] = { "lat-8", "ns", 8, 1, 500, 64, BENCH_RATIO_MAX, { 1.4, 2 } },
 	[RATE] = { "rate-64", "Mmsg/s", 64, WINDOW, 4000, 64, BENCH_RATIO_MIN, { 0.85, 0 } },
@@ -63,7 +63,7 @@ struct end {
 static struct {
 	struct lcores l;
 	struct bench_args args;
-	struct bench_table *tables; /* of all sessions */
+	struct bench_table *tables; /* results of all sessions */
 	unsigned int table;
 	uint64_t n;
 	uint16_t credits;

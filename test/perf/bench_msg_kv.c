@@ -5,7 +5,7 @@
  * requests of 48 B in flight from one client, answers of 80 B. Each completion is handled alone,
  * with one leat_msg_send() per request and per answer. It is compared with
  *
- * - the same, with the sends of a turn gathered by hand and posted in one call;
+ * - the same service, with the sends of a turn gathered by hand and posted in one call;
  * - 2, 16, 64 and 256 credits: more must not be slower than fewer.
  *
  *     bench-msg-kv [--device fabric_ofi0,provider=tcp] [options, see --help]
@@ -54,7 +54,7 @@ struct end {
 static struct {
 	struct lcores l;
 	struct bench_args args;
-	struct bench_table *tables; /* of all sessions */
+	struct bench_table *tables; /* results of all sessions */
 	unsigned int *sessions;	    /* sessions so far, of all processes */
 	struct end *end[VARIANTS];  /* two ends of each variant */
 	uint64_t n, few;

@@ -50,7 +50,7 @@ static const struct {
 
 static struct {
 	struct bench_args args;
-	struct bench_table *tables; /* of all sessions, one per size */
+	struct bench_table *tables; /* results of all sessions, one per size */
 	const char *provider;
 	bool rate;
 	int cpus[2];
@@ -123,7 +123,7 @@ second_side(unsigned int variant, int fd, const struct fi_side_conf *first)
 	struct side *s;
 	pthread_t thread;
 
-	/* End with the first side. */
+	/* End when the first side ends. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	bench_pin(b.cpus[1]);
 	if (variant == BARE && pthread_create(&thread, NULL, sleeper, NULL) != 0)

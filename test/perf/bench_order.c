@@ -7,7 +7,7 @@
  *     post 256 in bursts of 32
  *     the device completes 32 per poll, in order or shuffled; poll 32 at a time
  *
- * bench-order --count: instructions and cache lines of the same, see count.h.
+ * bench-order --count: instructions and cache lines of both loops, see count.h.
  *
  * The ops take more than one way of many caches, so the loop's speed depends on where its data
  * happen to lie: each repeat takes the next of many places.
@@ -105,7 +105,7 @@ sent_post(struct leat_ep *e, struct leat_op **burst, uint16_t n)
 static void
 sent_poll(struct leat_ep *e)
 {
-#ifndef __clang_analyzer__ /* it assumes NULL after the newest op in flight */
+#ifndef __clang_analyzer__ /* the analyzer assumes NULL after the newest op */
 	uint32_t n = RTE_MIN((uint32_t)BURST, dev.nb_flight - dev.nb_done);
 
 	dev.nb_done += leat_op_finish_sent(e, &e->peers[0], dev.flight, WINDOW - 1, dev.nb_done, n);

@@ -246,8 +246,8 @@ struct least_slot {
 
 static struct least {
 	struct least_slot slots[SLOTS];
-	struct leat_op *recvs[SLOTS]; /* posted, in order */
-	struct leat_op *sent[SLOTS];  /* to be returned by poll */
+	struct leat_op *recvs[SLOTS]; /* posted receives, in order */
+	struct leat_op *sent[SLOTS];  /* sends that poll has to return */
 	uint64_t tx, rx, posted, nb_sent, nb_back;
 } least_dev;
 

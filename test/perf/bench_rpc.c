@@ -70,7 +70,7 @@ struct end {
 static struct {
 	struct lcores l;
 	struct bench_args args;
-	struct bench_table *tables; /* of all sessions */
+	struct bench_table *tables; /* results of all sessions */
 	unsigned int table;
 	uint64_t n;
 	struct end *end[VARIANTS][2];

@@ -4,11 +4,11 @@
  * The shm device compared with others, all on the same two CPUs:
  *
  *     shm      fabric_shm0, between two processes
- *     share    fabric_shm1,share=1: the same, with memory that both processes have mapped
+ *     share    fabric_shm1,share=1: as shm, with memory that both processes have mapped
  *     ring     fabric_ring0, between two lcores of one process
  *     ofi      libfabric's shm (fabric_ofi0,provider=shm,tags=1), between two processes
  *     line     the bare exchange: each process writes a cache line and spins on the other's
- *     memcpy   one copy of as many bytes by one of the processes
+ *     memcpy   one copy of the same size by one of the processes
  *     locked   a locked add on a cache line that the other process has just written
  *
  *     CPU 0   first process, main lcore      the first side of every variant
@@ -113,7 +113,7 @@ struct shared {
 
 static struct {
 	struct bench_args args;
-	struct bench_table *tables; /* of all sessions, one per measure */
+	struct bench_table *tables; /* results of all sessions, one per measure */
 	struct shared *shared;
 	char *copied[2]; /* MEMCPY */
 	char dir[32];	 /* where the endpoints of this session find each other */
@@ -457,7 +457,7 @@ close_links(unsigned int side, unsigned int device)
 static void
 second_process(void)
 {
-	/* End with the first side. */
+	/* End when the first side ends. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	(void)close(b.fd[PROCESS]);
 	start_leat(1);

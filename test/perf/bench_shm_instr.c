@@ -22,7 +22,7 @@ static const char *const devices[DEVICES] = { "fabric_shm0", "fabric_shm1", "fab
 /* The counted cases. */
 static const struct what {
 	const char *name;
-	unsigned int device; /* compared with ring */
+	unsigned int device; /* the device that is compared with ring */
 	unsigned int kind;   /* of the link */
 	bool add;
 	uint32_t burst;

@@ -4,11 +4,11 @@
  * Streams over the ring device, in one process, with both sides on one lcore, and with each on an
  * lcore of its own:
  *
- *     lat   a request and its answer of as many bytes: copied in by leat_stream_write() and out by
+ *     lat   a request and an answer of the same size: copied in by leat_stream_write() and out by
  *           leat_stream_read(), compared with SEND and RECV of the bare device in a loop as an
  *           application has it. Each round trip is timed: a repeat's median and 99th percentile
  *     bw    writes of that size, with and without a copy, read without one; compared with memcpy
- *           of as many bytes into a window's worth of memory, and with messages of lib/msg
+ *           of the same size into memory of a window's size, and with messages of lib/msg
  *
  *     bench-stream           times
  *     bench-stream --count   for instructions: round trips on one lcore inside bench_counted(),
@@ -507,7 +507,7 @@ tables_run(struct bench_args *args)
 {
 	unsigned int i;
 
-	args->seconds /= 4; /* for each table: there are many */
+	args->seconds /= 4; /* the time is per table, and there are many tables */
 	for (b.lcores = 0; b.lcores < LCORES; b.lcores++) {
 		for (i = 0; i < RTE_DIM(tables); i++) {
 			b.table = &tables[i];

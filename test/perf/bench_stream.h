@@ -3,7 +3,7 @@
 #define BENCH_STREAM_H
 
 /*
- * The references of bench-stream, the bare device and messages, beside streams. Each has two sides;
+ * The references of bench-stream: the bare device, and messages of lib/msg. Each has two sides;
  * a side is driven by its step function until the function returns that the work is done.
  */
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The cost of a timer beside a million idle ones, and beside none: start and stop, as for the
- * deadline of an op that completes in time, and the check of the wheel in each idle turn. No lcore,
- * no EAL.
+ * The cost of a timer while a million others are idle, and while there is no other: start and stop,
+ * as for the deadline of an op that completes in time, and the check of the wheel in each idle
+ * turn. No lcore, no EAL.
  */
 
 #include <sys/mman.h>
@@ -15,7 +15,7 @@
 #define MILLION 1000000U
 /* Timers in flight at a time, like a window of ops. */
 #define WINDOW 64
-/* Cycles of a clock of 2 GHz, and a tick of 32 us. */
+/* A microsecond in cycles of a clock of 2 GHz, and a tick of 32 us. */
 #define US UINT64_C(2000)
 #define TICK (32 * US)
 #define START (UINT64_C(1) << 47)

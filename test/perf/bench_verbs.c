@@ -372,7 +372,7 @@ main(int argc, char **argv)
 	init(&args);
 	bench_pin(cpu);
 	bench_thread_ready();
-	args.seconds /= 4; /* for each table: there are many, and little disturbs them */
+	args.seconds /= 4; /* per table: there are many, and little disturbs them */
 	for (j.what = 0; j.what < RTE_DIM(whats); j.what++) {
 		for (j.api = 0; j.api < APIS; j.api++) {
 			j.ops = 2 * BURST;

@@ -23,7 +23,7 @@ struct pair {
 	uint32_t what;
 	uint64_t arg;
 	uint32_t done __attribute__((aligned(128)));
-	uint64_t pushed; /* bench_pushed_off() of the second */
+	uint64_t pushed; /* bench_pushed_off() of the second thread */
 	uint64_t before; /* sum of both threads' bench_pushed_off() at the start */
 } __attribute__((aligned(128)));
 
