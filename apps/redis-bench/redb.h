@@ -109,7 +109,7 @@ void __attribute__((format(printf, 1, 2))) redb_msg(const char *fmt, ...);
 
 /* ---- options.c, secret.c, help.c ---- */
 
-/* Parse argv, options follow the program's name. @return 0; -EINVAL after printing a message */
+/* Parse argv: the program's name, then options. @return 0; -EINVAL after printing a message */
 int redb_options_parse(struct redb_options *o, int argc, char **argv);
 /* Is arg, which begins with "--", an option of this program? Else it is one of EAL's. */
 bool redb_option_known(const char *arg);

@@ -143,7 +143,7 @@ void __attribute__((format(printf, 1, 2))) rb_msg(const char *fmt, ...);
 
 /* ---- options.c, sizes.c, help.c ---- */
 
-/* Parse argv, options follow the program's name. @return 0; -EINVAL after printing a message */
+/* Parse argv: the program's name, then options. @return 0; -EINVAL after printing a message */
 int rb_options_parse(struct rb_options *o, int argc, char **argv);
 /* Is arg, which begins with "--", an option of this program? Else it is one of EAL's. */
 bool rb_option_known(const char *arg);

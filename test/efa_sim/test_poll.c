@@ -193,7 +193,8 @@ threads(void)
 }
 
 /*
- * Queue pairs are created and destroyed while another thread polls and the emulator's thread sends.
+ * Create and destroy queue pairs while another thread polls and the emulator's thread sends:
+ * neither may use a queue pair that is gone.
  */
 static void *
 coming_and_going(void *arg)

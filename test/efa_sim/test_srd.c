@@ -72,7 +72,7 @@ sizes(void)
 	host_close(&host);
 }
 
-/* Gather a message from two places, scatter it to two. */
+/* A message is gathered from two places, and scattered to two. */
 static void
 pieces(void)
 {
@@ -255,7 +255,7 @@ two_programs(void)
 #define NB_EACH 1500
 #define LONG 700
 
-/* A sender's number, the message's number, and data that depend on both. */
+/* Write the sender's number, the message's number, and data that depend on both. */
 static void
 fill_numbered(char *mem, uint32_t sender, uint32_t i)
 {

@@ -87,7 +87,7 @@ lost(void)
 	host_close(&host);
 }
 
-/* Mistakes of the sender itself have a status. */
+/* Mistakes of the sender itself complete with a status. */
 static void
 local_errors(void)
 {

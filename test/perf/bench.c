@@ -133,7 +133,7 @@ bench_cpu(unsigned int nth)
 	static bool known;
 	int cpu;
 
-	/* Ask once: the CPUs that were allowed before anything was pinned. */
+	/* Ask only once, before any thread is pinned. */
 	if (!known && sched_getaffinity(0, sizeof(set), &set) != 0)
 		return -1;
 	known = true;

@@ -120,7 +120,7 @@ mbuf_second(uint64_t n)
 
 /* ---- leat ---- */
 
-/* Takes back sends until there are at least want of them on the stack of free ones. */
+/* Take back sends until the stack of free sends has at least want of them. */
 static __rte_always_inline unsigned int
 reclaim(struct leat_op **free, unsigned int have, unsigned int want)
 {

@@ -37,7 +37,7 @@
  *                             first `done`. Returns how many this call has posted.
  *     side_poll(s, recvs)     polls once: sends go back to loop.free, receives to recvs. Returns
  *                             the number of receives, or -1 if nothing came at all.
- *     side_events(s)          does work that is due now and then
+ *     side_events(s)          does the endpoint's periodic work
  */
 
 #include <errno.h>

@@ -320,7 +320,7 @@ link_rate_sum(uint64_t n)
 	       n * (LINK_RATE_WORDS * (LINK_RATE_WORDS - 1) / 2);
 }
 
-/* Take back sends until at least want of them are on the stack of free ones. */
+/* Take back sends until the stack of free sends has at least want of them. */
 static __rte_always_inline unsigned int
 reclaim(struct link *l, struct leat_op **free_ops, unsigned int have, unsigned int want)
 {

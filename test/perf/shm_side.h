@@ -89,7 +89,7 @@ void link_connected(struct link *l, struct link *other);
 void link_start(struct link *l);
 /* @return the key of the lines, for the other side */
 struct leat_rkey link_target(const struct link *l);
-/* Do the work that is due now and then. */
+/* Do the endpoint's periodic work; the loops call it now and then. */
 void link_events(struct link *l);
 /* Close the endpoint. It is no error if the other side has already closed. */
 void link_close(struct link *l);

@@ -70,7 +70,7 @@ class Result:
 
     @property
     def good(self) -> bool:
-        """Whether it has a value, and all guards held."""
+        """Whether the trial has a value, and all guards held."""
         return self.value is not None and self.excess == 0.0
 
 
