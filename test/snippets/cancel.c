@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Code of doc/guide/cancel.md, and what doc/guide/tasks.md says of C++. In a task of a program. */
+/* Code of doc/guide/cancel.md, and the C++ code of doc/guide/tasks.md, in a task of a program. */
 
 /* clang-format off */
 
@@ -74,7 +74,7 @@ ret = leat_task_within(20000, leat_task_race(asks, 2));
 if (ret >= 0)
 	use(&replica[ret]);
 
-	/* On a busy machine it may be too late. */
+	/* On a busy machine the second answer may come after the 20 ms. */
 	CHECK(ret == 1 ? replica[1].used : ret == -ETIMEDOUT);
 	CHECK(!replica[0].used);
 }
@@ -344,7 +344,7 @@ cxx(void)
 	p = leat_tasks_ep_add(leat_tasks_self(), ep, NULL, NULL);
 	CHECK(p != NULL);
 	CHECK(catches(ep, 0, NULL, 7) == 7);
-	/* There is no peer. */
+	/* The endpoint has no peer to send to. */
 	CHECK(catches(ep, 0, NULL, -1) == -ENOTCONN);
 	CHECK(leat_poller_remove(p) == 0);
 	CHECK(leat_ep_close(ep, 0, NULL, NULL) == 0);

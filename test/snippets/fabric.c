@@ -14,7 +14,7 @@ static struct leat_ep *ep, *sender;
 static struct leat_op recvs[MESSAGES], sends[MESSAGES];
 static bool end;
 
-/* Counts the messages, and posts none anew. */
+/* Count the received messages, and leave no op to be posted again. */
 static uint16_t
 use(struct leat_op **ops, uint16_t n)
 {
@@ -39,7 +39,7 @@ on_events(const struct leat_event *ev, uint16_t n)
 	}
 }
 
-/* The other side. */
+/* Drive the sender, in place of a periodic check. */
 static bool
 time_for_it(void)
 {

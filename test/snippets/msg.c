@@ -166,7 +166,7 @@ on_ep_event(void *arg, struct leat_ep *ep, const struct leat_event *ev)
 {
 	(void)arg;
 	(void)ep;
-	/* It does not listen. */
+	/* The endpoint does not listen. */
 	CHECK(ev->type != LEAT_EV_CONNECT_REQ);
 }
 
@@ -183,7 +183,7 @@ callbacks(struct own *app)
 	int ret;
 
 	memset(&ep_conf, 0, sizeof(ep_conf));
-	/* The buffers are registered when there is an endpoint. */
+	/* The block calls own_create(), which also registers the buffers with the new endpoint. */
 #define leat_msg_create(ep, conf) own_create(app, ep, conf)
 
 const struct leat_msg_reactor_conf conf = {
@@ -217,7 +217,7 @@ use(struct leat_msg_req **reqs, uint16_t n)
 static bool
 time_for_it(void)
 {
-	/* The server is on the same lcore. */
+	/* Let the server run, which is on the same lcore. */
 	CHECK(leat_task_yield() == 0);
 	return true;
 }

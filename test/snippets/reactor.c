@@ -23,7 +23,7 @@ on_ops(void *arg, struct leat_ep *ep, struct leat_op **ops, uint16_t n, uint64_t
 	(void)ep;
 	(void)ops;
 	(void)now;
-	/* None was posted. */
+	/* No op was posted, so none can come back. */
 	CHECK(n == 0);
 }
 

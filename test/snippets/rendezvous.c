@@ -37,7 +37,7 @@ main(void)
 	struct leat_rendezvous *rv;
 	char addr[8];
 
-	/* Whatever this test itself was started by. */
+	/* Alone, even if a launcher has started this test. */
 	conf.how = LEAT_RENDEZVOUS_ALONE;
 	rv = leat_rendezvous_open(&conf);
 	CHECK(rv != NULL);

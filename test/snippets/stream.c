@@ -57,7 +57,7 @@ ret = leat_stream_listen(net, "10.0.0.1:6379", &listener); /* .accept = on_accep
 	return ret;
 }
 
-/* The stream's, with more than its send buffer holds. */
+/* Send more than the stream's send buffer holds, and read the echo. */
 static void
 send_long(struct leat_stream_net *net, struct leat_stream *s)
 {
