@@ -27,23 +27,23 @@
 #define F_DIE_LATE "fabric_fault9"    /* die=40,delay=50 */
 #define F_LONG "fabric_fault10"	      /* delay=60000000 */
 #define F_TWICE "fabric_fault11"      /* reorder=4, over F_DELAY */
-#define F_MIX7 "fabric_fault12"	      /* something of everything, seed=7 */
-#define F_MIX8 "fabric_fault13"	      /* the same, seed=8 */
+#define F_MIX7 "fabric_fault12"	      /* every kind of fault, seed=7 */
+#define F_MIX8 "fabric_fault13"	      /* every kind of fault, seed=8 */
 
 /* Over a ring device of datagrams: */
 #define F_LOSS "fabric_fault14"	     /* loss=0.5 */
 #define F_DUP "fabric_fault15"	     /* dup=0.5 */
 #define F_OVERTAKE "fabric_fault16"  /* overtake=4 */
-#define F_DATAGRAM7 "fabric_fault17" /* something of everything, seed=7 */
-#define F_DATAGRAM8 "fabric_fault18" /* the same, seed=8 */
+#define F_DATAGRAM7 "fabric_fault17" /* every kind of fault, seed=7 */
+#define F_DATAGRAM8 "fabric_fault18" /* every kind of fault, seed=8 */
 
 #define US UINT64_C(1000) /* a microsecond of the test's clock */
 
 extern volatile uint64_t test_clock;
 
 /*
- * Group setup and teardown, and setup of each test, for cmocka: with the test's clock, or the real
- * one.
+ * For cmocka: group setup and teardown, and two setups of a test: one that selects the test's
+ * clock, one that selects the real clock.
  */
 int fault_test_start(void **state);
 int fault_test_stop(void **state);
@@ -78,7 +78,7 @@ fault_test_stats(const struct leat_ep *ep)
 	return &fault_of(ep)->stats;
 }
 
-/* A send, or receive, on no queue: it comes back as soon as the device completes it. */
+/* Build a send or a receive on no queue: it comes back as soon as the device completes it. */
 struct leat_op fault_test_send(uint16_t peer, void *buf, uint64_t size);
 struct leat_op fault_test_recv(void *buf, uint64_t size);
 void fault_test_post(struct leat_ep *ep, struct leat_op *op);

@@ -40,7 +40,7 @@ pair_open(const char *dev, const char *name)
 	}
 }
 
-/* Datagrams that arrived at b, in order, and ops that came back at a, with the time. */
+/* The datagrams that arrived at b, in order, and the ops that came back at a, with their times. */
 struct trace {
 	uint32_t came, back;
 	uint8_t msg[RECVS];
@@ -152,7 +152,7 @@ doubled(void **state)
 	fault_pair_close(&p);
 }
 
-/* No datagram is overtaken by more than the window. */
+/* No datagram is overtaken by more datagrams than the window allows. */
 static void
 overtaken(void **state)
 {
@@ -194,8 +194,8 @@ overtaken_alone(void **state)
 }
 
 /*
- * Sends that were not passed to the device below end with the peer, before its event. A deadline
- * ends no peer.
+ * When a peer disconnects, sends that were not passed to the device below come back before the
+ * peer's event. A send whose deadline expires does not end its peer.
  */
 static void
 disconnected(void **state)

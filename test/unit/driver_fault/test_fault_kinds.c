@@ -73,7 +73,7 @@ post_all(void)
 		fault_test_post(p.a, &ops[i]);
 }
 
-/* No op is passed by more than the window; the order of each queue holds. */
+/* No op is overtaken by more ops than the window allows; each queue keeps its order. */
 static void
 reorder(void **state)
 {
@@ -134,7 +134,10 @@ reorder_alone(void **state)
 	fault_pair_close(&p);
 }
 
-/* An op is not completed before its time, nor after it, and never while the clock stands still. */
+/*
+ * A delayed op completes when its delay is over, not earlier and not later, and never while the
+ * clock stands still.
+ */
 static void
 delay(void **state)
 {
@@ -317,7 +320,7 @@ error_of_keys(void **state)
 
 /*
  * The device below can use memory that was registered with the fault device, mempools too. An op
- * with a wrong buffer does not get there.
+ * with a wrong buffer does not reach that device.
  */
 static void
 regions(void **state)
@@ -384,7 +387,7 @@ arm(void **state)
 	assert_int_equal(leat_ep_arm(p.a), -EAGAIN); /* completed by the device below */
 	leat_ep_disarm(p.a);
 	assert_int_equal(leat_ep_poll(p.a, got, 1), 0);
-	/* the end of its delay makes no descriptor readable */
+	/* the end of the op's delay makes no descriptor readable */
 	assert_int_equal(leat_ep_arm(p.a), -EBUSY);
 	leat_ep_disarm(p.a);
 	test_clock += 20 * US;
@@ -462,7 +465,9 @@ told_by_telemetry(void **state)
 	fault_pair_close(&p);
 }
 
-/* Capabilities: those of the device below, less what faults take away. */
+/*
+ * A fault device has the capabilities of the device below, except those that its faults rule out.
+ */
 static void
 info(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Peers that stand still, and peers that die. */
+/* Peers that stall for a while, and peers that die. */
 
 #include <string.h>
 
@@ -126,7 +126,10 @@ disconnect_stalled(void **state)
 	fault_pair_close(&p);
 }
 
-/* The peer is dead after its tenth op, like a killed process. A new connection lives as long. */
+/*
+ * With die=10 the peer is dead after its tenth op, like a killed process; so is the peer of each
+ * new connection after its tenth op.
+ */
 static void
 dies(void **state)
 {

@@ -35,7 +35,8 @@ reference_values(void **state)
 }
 
 /*
- * No two of seed, endpoint and kind can replace one another: swapped numbers give other sequences.
+ * Seed, endpoint and kind of fault are not interchangeable: swapping two of these numbers gives
+ * another sequence.
  */
 static void
 streams_differ(void **state)
@@ -124,7 +125,7 @@ shapes(void **state)
 	assert_in_range(max, 800000, 2300000);
 	assert_true(min < 100);
 
-	/* Ten doublings: half of the values are in the lower five. */
+	/* The range is ten doublings wide: half of the values are in the lower five. */
 	d = (struct fault_dist){ .shape = FAULT_TAIL, .lo = 100, .hi = 102399 };
 	mean = draw_many(&d, &min, &max, &below);
 	assert_int_equal(min, 100);
@@ -158,7 +159,10 @@ extremes(void **state)
 		assert_true(fault_dist_draw(&d, &r) < UINT64_MAX);
 }
 
-/* The heap against a linear search for the smallest, with entries removed from the middle. */
+/*
+ * The heap yields the same ops as a linear search for the smallest, even when entries are removed
+ * from its middle.
+ */
 static void
 heap(void **state)
 {

@@ -144,7 +144,7 @@ other_name(void **state)
 	assert_memory_not_equal(&one, &two, sizeof(one));
 }
 
-/* Without a name, the endpoint's number is used, which differs each time. */
+/* The faults of an endpoint without a name depend on its number, so they differ each time. */
 static void
 no_name(void **state)
 {

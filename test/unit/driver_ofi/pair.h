@@ -19,7 +19,10 @@
 
 #include "leat_cmocka.h"
 
-/* Long enough for a loaded machine: nothing here takes a second. */
+/*
+ * Time limit of each wait. It is long for the sake of loaded machines: normally no wait takes a
+ * second.
+ */
 #define TIMEOUT_US (30 * 1000 * 1000)
 
 struct node {
@@ -76,7 +79,7 @@ pair_turn(struct pair *p)
 		node_turn(&p->b);
 }
 
-/* Repeat turn until cond is true; fail the test after us. */
+/* Repeat turn until cond is true; fail the test after us microseconds. */
 #define UNTIL(us, turn, cond)                                                                      \
 	do {                                                                                       \
 		uint64_t end_ = leat_now() + leat_us_to_cycles(us);                                \
@@ -140,7 +143,7 @@ pair_close(struct pair *p)
 		(void)leat_ep_close(p->b.ep, 100000, NULL, NULL);
 }
 
-/* Post one op; turn until there is room. */
+/* Post one op; turn until post accepts it. */
 static inline void
 pair_post(struct pair *p, struct node *n, struct leat_op *op)
 {
@@ -154,7 +157,7 @@ pair_post(struct pair *p, struct node *n, struct leat_op *op)
 	}
 }
 
-/* Register a region, and give its remote key for the peer. */
+/* Register a region, and fill in the remote key that the peer needs. */
 static inline struct leat_mr *
 reg(struct leat_ep *ep, void *buf, size_t len, struct leat_rkey *key)
 {

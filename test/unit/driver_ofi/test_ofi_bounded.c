@@ -2,8 +2,8 @@
 
 /*
  * A peer sends messages that no receive takes, over providers that would keep them without a limit:
- * by default that peer's sends wait, and another peer's messages go on. Two sides that differ in
- * tags= find out when they connect.
+ * by default that peer's sends wait, and another peer's messages go on. Two sides with different
+ * tags= arguments do not connect.
  */
 
 #include "pair.h"
@@ -120,13 +120,13 @@ flood(unsigned int which, bool tagged)
 					      .queue = LEAT_QUEUE_NONE,
 					      .buf = word,
 					      .size = sizeof(word) };
-		/* Ops beyond the depth stay with the guest. */
+		/* The guest's device accepts no op beyond its depth. */
 		if (leat_ep_post(guest.ep, &op, 1) == 0)
 			break;
 		n++;
 	}
 	assert_true(n > 4 * WINDOW);
-	/* Untagged messages would match the receives of this endpoint. */
+	/* Not with untagged messages: a receive of this exchange would match one of the guest's. */
 	if (tagged)
 		talk(there, tagged, TRIPS);
 	for (i = 0; i < 2000; i++)
@@ -221,7 +221,7 @@ main(int argc, char **argv)
 	char *args[64];
 	int i, n = 0;
 
-	/* This program's arguments are passed to EAL: the plugins. */
+	/* EAL gets this program's arguments, which name the plugins. */
 	for (i = 0; i < argc && i < 50; i++)
 		args[n++] = argv[i];
 	for (i = 0; i < DEVS; i++)

@@ -183,8 +183,8 @@ send_next(int fd, const struct claims *c, enum then then)
 /* ---- tests ---- */
 
 /*
- * A client names the address of a, and resets the connection at some time: b goes on with a as if
- * nothing had happened.
+ * A client names the address of a, and resets its TCP connection at various moments: the traffic
+ * between a and b goes on undisturbed.
  */
 static void
 client(void **state)

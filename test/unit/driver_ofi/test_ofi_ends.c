@@ -117,9 +117,7 @@ receive_all(struct conns *c, uint64_t seed)
 
 /* ---- tests ---- */
 
-/*
- * With the clock stopped, a death is handled as far as possible: no call waits for time to pass.
- */
+/* A peer dies while the clock stands still: no call waits for time to pass. */
 static void
 no_wait(void **state)
 {

@@ -45,8 +45,8 @@ fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t fla
 }
 
 /*
- * Count how often the driver asked for a provider, and check each time which of FI_LOCAL_COMM and
- * FI_REMOTE_COMM it asked for: those in comm.
+ * Count how often the driver asked for a provider, and check that each time it asked for exactly
+ * those of FI_LOCAL_COMM and FI_REMOTE_COMM that are in comm.
  */
 static unsigned int
 count(const char *provider, uint64_t comm)
@@ -63,8 +63,8 @@ count(const char *provider, uint64_t comm)
 }
 
 /*
- * With FI_LOCAL_COMM, or with neither bit, libfabric 1.17 sends to processes of the same host
- * through shm.
+ * fabric_efa asks for FI_REMOTE_COMM only: with FI_LOCAL_COMM, or with neither bit, libfabric 1.17
+ * sends to processes of the same host through shm.
  */
 static void
 efa_remote_only(void **state)

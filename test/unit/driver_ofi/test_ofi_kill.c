@@ -27,7 +27,7 @@ struct stream {
 	struct leat_ep *ep;
 	uint16_t peer;
 	uint64_t size;
-	uint32_t ops; /* types to post */
+	uint32_t ops; /* bits of the op types to post */
 	struct leat_rkey remote;
 	struct leat_op op[WINDOW];
 	uint8_t *buf;
@@ -348,7 +348,8 @@ killed(void **state)
 			      (double)leat_cycles_to_ns(leat_now() - t) / 1e6);
 		assert_int_equal(p.down[1], -ECONNRESET);
 		/*
-		 * -ENOTCONN: posted after the peer's end was noticed, and no earlier op was left.
+		 * -ENOTCONN: no op was in flight when the endpoint noticed the peer's end, and the
+		 * next op was posted after that.
 		 */
 		assert_true(p.s[1].first_error == 0 || p.s[1].first_error == -ECONNRESET ||
 			    p.s[1].first_error == -ENOTCONN);

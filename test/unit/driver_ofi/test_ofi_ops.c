@@ -326,7 +326,8 @@ cancel(void **state)
 }
 
 /*
- * Notices of WRITE_IMM that come before their RECVs, among messages, and for RECVs from one peer.
+ * Each notice of WRITE_IMM takes the next RECV, as messages do: also if the notice comes before the
+ * RECV, among messages, or if the RECV names a peer.
  */
 static void
 notices(void **state)
@@ -590,7 +591,7 @@ main(int argc, char **argv)
 	size_t d, c, n = 0;
 	int ac = 0, i;
 
-	/* This program's arguments are passed to EAL: the plugins. */
+	/* EAL gets this program's arguments, which name the plugins. */
 	for (i = 0; i < argc && i < 40; i++)
 		av[ac++] = argv[i];
 	for (d = 0; d < RTE_DIM(devices); d++) {

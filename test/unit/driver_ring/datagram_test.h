@@ -36,8 +36,8 @@ void datagram_check(const uint8_t *buf, size_t len, uint64_t seed);
 #define WAYS 8
 
 /*
- * Send one message, which arrives. The ways take it through the fast run of plain ops or the
- * general path, on both sides.
+ * Send one message, and check that it arrives. The way decides whether both sides use their fast
+ * path for plain ops or the general path.
  */
 void datagram_one(const struct ring_pair *p, size_t size, unsigned int way);
 
@@ -57,7 +57,7 @@ void datagram_flood(const struct ring_pair *p, size_t size, uint32_t n, uint16_t
 /* @return the number of a received message */
 uint32_t datagram_nr(const struct leat_op *op);
 
-/* @return a counter of an endpoint in /leat/ring: full, too_long, unreceived */
+/* @return a counter of an endpoint in /leat/ring; what is its name: full, too_long or unreceived */
 uint64_t datagram_lost(const struct leat_ep *ep, const char *what);
 
 #endif /* DATAGRAM_TEST_H */

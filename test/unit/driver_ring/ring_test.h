@@ -30,7 +30,9 @@ struct leat_ep *ring_test_ep(const char *dev, const struct leat_ep_conf *conf);
 /* Connect a to b, which must listen at addr. Drives both. */
 void ring_test_connect(struct leat_ep *a, struct leat_ep *b, const char *addr, uint16_t *pa,
 		       uint16_t *pb);
-/* conf NULL: every op type, otherwise defaults. */
+/*
+ * Open and connect two endpoints. conf NULL: they offer every op type, with defaults for the rest.
+ */
 void ring_pair_open(struct ring_pair *p, const char *dev, const struct leat_ep_conf *conf);
 void ring_pair_close(struct ring_pair *p);
 

@@ -51,7 +51,7 @@ names(void **state)
 	assert_int_equal(leat_ep_listen_addr(ep, addr, sizeof(addr)), 0);
 	assert_string_equal(addr, "[::1]:7000");
 	assert_int_equal(leat_ep_listen_addr(ep, addr, 10), -ENOSPC);
-	/* the same name, and names whose requests would overlap */
+	/* refused: the same name, and names that would get requests for it */
 	assert_int_equal(leat_ep_listen(other, "[::1]:7000"), -EADDRINUSE);
 	assert_int_equal(leat_ep_listen(other, ":7000"), -EADDRINUSE);
 	assert_int_equal(leat_ep_listen(other, "0.0.0.0:7000"), -EADDRINUSE);
@@ -178,7 +178,7 @@ struct flow {
 
 /*
  * Send up to n messages, for which b need not have receives.
- * @return how many found room
+ * @return number of messages that found room
  */
 static uint32_t
 flow_send(struct flow *f, uint32_t n)
@@ -231,8 +231,9 @@ flow_answer(struct flow *f)
 }
 
 /*
- * An empty ring is full at exactly the depth, from any slot and lap, and no message is lost or
- * moved. Of the slots that were freed in a full ring, up to two may not be usable yet.
+ * An empty ring has room for exactly as many messages as its depth, from any slot and lap, and no
+ * message is lost or moved. Of the slots that were freed in a full ring, up to two may not be
+ * usable yet.
  */
 static void
 full_ring(const char *dev, uint32_t depth)
@@ -275,7 +276,7 @@ full_plain(void **state)
 /*
  * Leave some slots unused for about 65536 messages, so that the 16-bit numbers left in them equal
  * those of the messages to come, or nearly. Single messages use the first slots only; then a burst
- * uses the slots behind, too.
+ * uses the later slots, too.
  */
 static void
 stale_places(void **state)
@@ -297,7 +298,7 @@ stale_places(void **state)
 			}
 		}
 	}
-	/* and each single distance, near the wrap of the number */
+	/* then bursts of every length up to 40, near the wrap of the number */
 	for (i = 0; i < 600; i++) {
 		assert_int_equal(flow_send(&f, i % 40 + 1), i % 40 + 1);
 		flow_take(&f, i % 40 + 1);
@@ -332,7 +333,7 @@ one_stuck(void **state)
 		ring_test_post(f.p.a, &stuck);
 		assert_ptr_equal(ring_test_wait(f.p.a), &stuck);
 		/*
-		 * Messages consumed behind the stuck message do not count as consumed. So the ring
+		 * Messages consumed after the stuck message do not count as consumed. So the ring
 		 * becomes full, but not earlier than its size says.
 		 */
 		for (i = 0; i < 15; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The board of marks, without a ring: a connection that was marked is taken, once. */
+/* The board of marks (ring_board.h), without a ring: a connection that was marked is taken once. */
 
 #include <pthread.h>
 #include <sched.h>
@@ -69,7 +69,7 @@ each(void **state)
 	board_close();
 }
 
-/* Marked several times before it is taken, it is taken once. */
+/* A connection that is marked several times before it is taken, is taken once. */
 static void
 merged(void **state)
 {
@@ -90,7 +90,7 @@ merged(void **state)
 	board_close();
 }
 
-/* Boards of a single connection, and of one more than a line of marks has room for. */
+/* Boards of one connection, and of one connection more than a cache line of marks has room for. */
 static void
 small(void **state)
 {
@@ -130,7 +130,9 @@ marker(void *arg)
 {
 	uint32_t me = (uint32_t)(uintptr_t)arg, round, nr;
 
-	/* Markers share each word: its connections are spread over all of them. */
+	/*
+	 * The connections of each word are spread over all markers, so the markers share the word.
+	 */
 	for (round = 0; round < ROUNDS; round++) {
 		for (nr = me; nr < NB; nr += MARKERS) {
 			while (__atomic_load_n(&seen[nr], __ATOMIC_ACQUIRE) != round) {
@@ -180,7 +182,10 @@ threads(void **state)
 		assert_int_equal(pthread_join(thread[i], NULL), 0);
 	assert_int_equal(nb_seen, NB * ROUNDS);
 	assert_false(wrong);
-	/* A mark may be taken before its peer adds the line; the line then has none. */
+	/*
+	 * The owner may take a mark before its peer sets the line's bit: such a line holds no mark
+	 * when it is taken.
+	 */
 	ring_board_take(board, see, NULL);
 	assert_int_equal(nb_seen, NB * ROUNDS);
 	assert_false(ring_board_marked(board));

@@ -130,7 +130,9 @@ random_orders(void **state)
 	any_order(512, 4096, 5);
 }
 
-/* All slots hold the longest message, beginning anywhere. */
+/*
+ * There is room for the longest message in every slot, wherever in the buffer the first one begins.
+ */
 static void
 slots_are_full_first(void **state)
 {
@@ -208,7 +210,7 @@ around_the_end(void **state)
 	ring_buf_free(&m.b);
 }
 
-/* An empty buffer is used from its begin again: little traffic stays in few pages. */
+/* An empty buffer is used from its beginning again, so that little traffic touches few pages. */
 static void
 begins_again(void **state)
 {
@@ -237,7 +239,7 @@ out_of_memory(void **state)
 
 	(void)state;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	skip(); /* the sanitizer would run out of memory, too */
+	skip(); /* under the limit set below the sanitizer would run out of memory as well */
 #endif
 	assert_int_equal(getrlimit(RLIMIT_AS, &old), 0);
 	none = old;

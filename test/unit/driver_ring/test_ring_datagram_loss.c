@@ -55,7 +55,7 @@ full(void **state)
 	}
 }
 
-/* A shallow ring runs out of slots, whatever the sizes. */
+/* A ring with few slots runs out of slots before bytes, whatever the sizes of the messages. */
 static void
 full_of_slots(void **state)
 {
@@ -288,8 +288,8 @@ memory(void **state)
 }
 
 /*
- * No address space for the buffer of a connection, at different moments: an error, and nothing left
- * behind.
+ * When address space is short for a connection's buffer, connect or accept fails with -ENOMEM and
+ * leaves nothing behind.
  */
 static void
 out_of_memory(void **state)
@@ -302,7 +302,7 @@ out_of_memory(void **state)
 
 	(void)state;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	skip(); /* the sanitizer has no address space left, either */
+	skip(); /* under the limit set below the sanitizer would have no address space, either */
 #endif
 	p.a = ring_test_ep(DATAGRAM, &datagrams);
 	p.b = ring_test_ep(DATAGRAM, &datagrams);

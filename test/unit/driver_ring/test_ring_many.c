@@ -335,7 +335,7 @@ both_sides(void **state)
 	run(PLAIN, 1, false);
 }
 
-/* Each message waits for an ack. */
+/* Sends that complete only when their message was acked: the hub misses no ack. */
 static void
 acked_sends(void **state)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Matching: the order of receives and of unexpected messages, cancelled ones of both, a model, and
- * keys of regions.
+ * Matching: the order of receives and of unexpected messages, also when some of either are
+ * cancelled; random ops against a model; keys of regions.
  */
 
 #include "ring_test.h"
@@ -58,7 +58,8 @@ directed_and_any(void **state)
 }
 
 /*
- * Tagged receives with and without a peer, with and without ignored bits, in the order of posting.
+ * Each tagged message goes to the receive that was posted first among those that match, with or
+ * without a peer, with or without ignored bits.
  */
 static void
 tags(void **state)
@@ -150,7 +151,7 @@ cancelled_unexpected(void **state)
 		}
 		(void)leat_ep_events(p.b, NULL, 0);
 		ring_test_post(p.a, &more);
-		/* in odd rounds the send is cancelled before the receiver looked, then repeated */
+		/* in odd rounds the send is cancelled before the receiver polls, then repeated */
 		if (round % 2 == 1) {
 			assert_int_equal(leat_op_cancel(p.a, &more), 0);
 			assert_ptr_equal(ring_test_wait(p.a), &more);

@@ -356,8 +356,9 @@ one_dies(void **state)
 }
 
 /*
- * All peers but a few close, so that the hub looks at all again, and connect again, with other ids.
- * Messages sent before any of that, and not yet polled, are still there.
+ * All peers but a few close, so that the hub looks at each of the others in every poll again; then
+ * they connect again, with other ids. Messages sent before any of that, and not yet polled, are
+ * still there.
  */
 static void
 few_and_many(void **state)

@@ -38,7 +38,7 @@ exchange_one(struct leat_ep *x, uint16_t peer, struct leat_ep *y, uint64_t value
 
 /*
  * Send n messages from a to b; in a conversation each is answered.
- * @return number of messages so far
+ * @return number of messages sent so far
  */
 static uint64_t
 talk(uint64_t sent, uint64_t n, bool answers)
@@ -68,8 +68,8 @@ teardown(void **state)
 }
 
 /*
- * A conversation, then a stream, which comes to slots that were never filled, across the wrap of
- * the number.
+ * A conversation, then a stream across the wrap of the number, which fills some slots for the first
+ * time.
  */
 static void
 test_first_time(void **state)
@@ -101,8 +101,8 @@ test_first_time_from_0(void **state)
 }
 
 /*
- * A stream fills the later slots, a conversation passes them over for whole laps of the number, and
- * so on.
+ * In turn, a stream fills the later slots, and a conversation passes them over while the number
+ * wraps.
  */
 static void
 test_laps_later(void **state)
@@ -120,7 +120,7 @@ test_laps_later(void **state)
 	assert_int_equal(sent, 230 + 3 * LAP);
 }
 
-/* Ops that wait for an ack, which have numbers, too. */
+/* Ops that complete by an ack: each waits for the ack of its own message. */
 static void
 test_acks(void **state)
 {

@@ -208,7 +208,7 @@ test_writes_keep_their_order(void **state)
 
 	(void)state;
 	/*
-	 * The target generates the notice, so the op goes to the target; ops behind it must not
+	 * The target generates the notice, so the op goes to the target; later ops must not
 	 * overtake it.
 	 */
 	with_imm = one_sided(LEAT_OP_WRITE_IMM, 0, &first, 8);
@@ -349,7 +349,7 @@ test_many_regions(void **state)
 		assert_int_equal(op.status, 0);
 		assert_int_equal(((uint64_t *)b.mem)[i], 3);
 	}
-	/* One of the 1,024 regions is b's own. */
+	/* The table has room for 1,024 regions, one of which is b's own. */
 	assert_int_equal(counter(&a, "shared_ops"), 1023);
 	for (i = 0; i < RTE_DIM(mrs); i++)
 		assert_int_equal(leat_mr_deregister(mrs[i]), 0);

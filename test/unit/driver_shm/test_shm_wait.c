@@ -73,7 +73,7 @@ woken(int ms)
 	return poll(&p, 1, ms) == 1;
 }
 
-/* First take what is left of the connection's messages, or of the last test. */
+/* Arm the sleeper. First take what is left of the connection's setup or of the last test. */
 static void
 sleep_now(void)
 {
@@ -177,7 +177,9 @@ test_message(void **state)
 		;
 }
 
-/* The message is there already: no wake-up will come for it. */
+/*
+ * A message arrived before the endpoint was armed: arm returns -EAGAIN, since no wake-up will come.
+ */
 static void
 test_message_before(void **state)
 {

@@ -58,10 +58,10 @@ void stub_close(struct stub_ep *s);
 struct ibv_qp *stub_qp(const struct stub_ep *s, unsigned int n);
 struct vb_conn *stub_conn(const struct stub_ep *s, unsigned int n);
 
-/* Make ops[from .. from + n) sends of 8 B to the nth peer. */
+/* Make ops[from .. from + n) sends of 8 B to peer number peer. */
 void stub_make(struct stub_ep *s, uint32_t from, uint32_t n, unsigned int peer);
 /*
- * Post these ops.
+ * Post ops[from .. from + n).
  * @return number accepted
  */
 uint16_t stub_post(struct stub_ep *s, uint32_t from, uint32_t n);

@@ -12,7 +12,7 @@
 
 #include "rc/verbs_rc.h"
 
-/* Queue pairs call these functions; none is created here. */
+/* Functions that the code of queue pairs refers to. This test creates no queue pair. */
 int
 vb_rxq_open(struct vb_ep *e, struct vb_conn *c)
 {

@@ -330,7 +330,7 @@ receives(void **state)
 		assert_int_equal(stub_post(s, 0, 10), 10);
 		assert_int_equal(leat_ep_inflight(s->ep), 6);
 		/*
-		 * Receives come back in order: those that the queue has no room for stay behind
+		 * Receives come back in order: those that the queue has no room for come after
 		 * those in flight.
 		 */
 		assert_int_equal(stub_messages(stub_qp(s, 0), 5, 3), 5);
@@ -353,7 +353,7 @@ receives(void **state)
 	}
 }
 
-/* The queue pair for an accepted request can't be set up: the event tells why. */
+/* If the queue pair for an accepted request can't be set up, the event says why. */
 static void
 accept_fails(void **state)
 {

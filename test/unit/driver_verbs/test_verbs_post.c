@@ -131,7 +131,7 @@ wrong_ops(void **state)
 	}
 }
 
-/* A completion also completes the requests before it, not those behind it. */
+/* A completion also completes the requests before its own, not those after it. */
 static void
 signals(void **state)
 {
@@ -158,7 +158,9 @@ signals(void **state)
 		stub_collect(s);
 		stub_expect(s, &at, at, 10 - at, 0);
 		assert_int_equal(s->nb_back, 10);
-		/* Two of the second list are done, and unsignaled. */
+		/*
+		 * Two sends of the second list are done, but they are unsignaled: no op comes back.
+		 */
 		assert_int_equal(stub_complete(qp, 2, IBV_WC_SUCCESS), 2);
 		stub_collect(s);
 		assert_int_equal(s->nb_back, 10);
@@ -170,7 +172,10 @@ signals(void **state)
 	}
 }
 
-/* Poll returns fewer ops than a completion completes. */
+/*
+ * When poll has less room than a completion completes ops, the next polls return the others, in
+ * order.
+ */
 static void
 little_room(void **state)
 {
@@ -269,7 +274,10 @@ failure_at_wrap(void **state)
 	}
 }
 
-/* Ops on the caller's queue, on no queue, and with a deadline, among plain ones. */
+/*
+ * Among plain sends, ops on a queue of the caller's, on no queue and with a deadline complete as
+ * well.
+ */
 static void
 other_queues(void **state)
 {

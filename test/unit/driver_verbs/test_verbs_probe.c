@@ -21,7 +21,7 @@ test_destroy_fails(void **state)
 	static char prog[] = "test_verbs", tel[] = "--no-telemetry", pci[] = "--no-pci";
 	static char log[] = "--log-level=leat.*:warning", d0[] = "--vdev=fabric_verbs0,dev=sim1";
 	char *argv[] = { prog, tel, pci, log, d0, NULL };
-	/* EAL's start sets the stream of the log anew: to stderr. */
+	/* EAL's start directs the log to stderr, whatever stream it had before. */
 	int ret, saved = dup(STDERR_FILENO);
 	FILE *file = tmpfile();
 	char logged[8192];

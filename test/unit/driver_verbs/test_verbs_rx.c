@@ -364,7 +364,7 @@ picture(void **state)
 	collect();
 	assert_true(seen[1].done);
 	assert_int_equal(seen[1].status, -ECANCELED);
-	begin(0); /* takes receive 2, but the message is given to 0 */
+	begin(0); /* takes receive 2 of the SRQ, but receive 0 returns the message */
 	complete(0);
 	collect();
 	assert_true(seen[0].done);
@@ -384,7 +384,10 @@ picture(void **state)
 	drop_model();
 }
 
-/* A receive is in use for a long message when the loop finds the SRQ empty: the others go on. */
+/*
+ * A long message still uses a receive when the loop queue pair finds the SRQ empty: the other
+ * receives work on.
+ */
 static void
 in_use(void **state)
 {

@@ -39,7 +39,7 @@ static struct vb_conn conns[PEERS], *table[PEERS];
 static struct ibv_qp qps[PEERS];
 static struct ibv_context ctx;
 
-/* The queue pairs. refused: sends that found no buffer. */
+/* The buffers in each queue pair, oldest first; refused counts the sends that found none. */
 static struct {
 	uint64_t wr_id[BUFS];
 	void *addr[BUFS];
@@ -212,7 +212,10 @@ setup_model(bool iwarp)
 	}
 }
 
-/* Receives come back in the order in which they were posted, with messages in order of arrival. */
+/*
+ * Take the ops that came back, and check that receives come back in the order in which they were
+ * posted, with messages in order of arrival.
+ */
 static void
 collect(void)
 {
@@ -392,7 +395,7 @@ credits(void **state)
 
 	(void)state;
 	setup_model(true);
-	/* a peer that is not leat has no credits: not counted */
+	/* a peer that is not leat has no credits, so its sends are not counted */
 	assert_true(vb_credit_take(&conns[1]));
 	vb_credit_start(&conns[0], &h);
 	for (i = 0; i < 3; i++)

@@ -166,7 +166,7 @@ bytes(void **state)
 	memset(buf, 0, sizeof(buf));
 	assert_int_equal(vb_ud_hello_put(buf, &h), sizeof(hello));
 	assert_memory_equal(buf, hello, sizeof(hello));
-	/* The hello arrives with zeros behind it. */
+	/* The hello arrives with zeros after it. */
 	assert_true(vb_ud_hello_get(buf, sizeof(buf), &got));
 	assert_int_equal(got.qpn, h.qpn);
 	assert_int_equal(got.qkey, h.qkey);
