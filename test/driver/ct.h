@@ -323,8 +323,8 @@ void ct_pair_works(struct ct_pair *p);
 /* @return a size that the device does not send before the receiver has posted a receive */
 uint64_t ct_big(void);
 /*
- * Open the pair, freeze b, and post count sends of ct_big() to it, with a deadline if timeout_us is
- * not 0. @return the stream of a
+ * Open the pair, freeze b (CT_FREEZE: it does nothing), and post count sends of ct_big() bytes to
+ * it, with a deadline if timeout_us is not 0. @return the stream of a
  */
 int ct_pair_big_sends(struct ct_pair *p, uint32_t count, uint64_t timeout_us);
 /* @return the remote rights for every op of the device on remote memory; 0: it has none */

@@ -34,7 +34,10 @@ enum ct_cmd {
 	CT_WAIT,       /* arg[0]: stream, arg[1]: ops done, arg[2]: timeout us -> res */
 	CT_RESULT,     /* arg[0]: stream -> res */
 	CT_TRIM,       /* arg[0]: stream: prepare no more ops -> err: ops of the stream now */
-	/* arg[0]: stream, [from, to) = arg[1], arg[2] -> val[0]: 0, [1]: -EOPNOTSUPP, [2]: other */
+	/*
+	 * arg[0]: stream, [from, to) = arg[1], arg[2] -> how many cancels returned 0 (val[0]),
+	 * -EOPNOTSUPP (val[1]), another errno (val[2])
+	 */
 	CT_CANCEL,
 	CT_MR, /* arg[0]: bytes, arg[1]: access, arg[2]: seed -> err: region, rkey */
 	/* arguments as CT_MR_FILL -> val[0]: offset of the first wrong byte, or -1 */
@@ -46,7 +49,7 @@ enum ct_cmd {
 	CT_FREEZE,   /* arg[0]: 1: do not post, poll or read events until 0 */
 	CT_SHUTDOWN, /* arg[0]: timeout us */
 	CT_DESTROY,
-	CT_FINISH, /* arg[0]: timeout us: shutdown, poll until through, destroy */
+	CT_FINISH, /* arg[0]: timeout us: shut down, poll until SHUTDOWN, destroy */
 	CT_CLOSE,  /* arg[0]: timeout us: leat_ep_close(), which blocks */
 	/* -> val[0]: inflight, val[1]: posted slots, val[2]: rss KiB, val[3]: open files */
 	CT_STATE,

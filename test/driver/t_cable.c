@@ -182,7 +182,7 @@ lossy(void)
 }
 
 /*
- * An op of a ends b's connection with this status and name; the ops behind it are lost with the
+ * An op of a ends the connection to b with this status and name; the ops after it are lost with the
  * connection. c is not disturbed.
  */
 static void

@@ -57,7 +57,7 @@ write_every_size(void)
 	ct_pair_close(&p);
 }
 
-/* Many writes at once, to adjacent places. */
+/* Many WRITEs at once to adjacent places: all data land where they belong. */
 static void
 write_burst(void)
 {

@@ -9,7 +9,7 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-/* Small messages behind a large one: the large one comes back first, and arrives first. */
+/* Small messages are sent after a large one: the large one comes back first, and arrives first. */
 static void
 small_behind_large(void)
 {
@@ -49,7 +49,7 @@ small_behind_large(void)
 	ct_pair_close(&p);
 }
 
-/* Ops of all types on one queue. */
+/* Ops of all types on one queue come back in the order of posting. */
 static void
 mixed_types(uint32_t queue)
 {

@@ -193,7 +193,10 @@ address_is_free_again(void)
 	ct_finish(&a);
 }
 
-/* Close while connecting, while a request waits for an answer, while accepting. */
+/*
+ * An endpoint can be closed while it connects, while a request waits for its answer, and while it
+ * accepts one.
+ */
 static void
 half_connected(void)
 {

@@ -7,8 +7,8 @@
  *                starts, while it connects to the survivor or is connected to by it, or while
  *                the two exchange ops of all kinds. NUMBER victims, one after another. A
  *                bystander also has a connection to the survivor, which must not be disturbed.
- *     stops a peer is stopped (SIGSTOP), for longer than the time within which a dead peer is
- *                noticed, and continued, NUMBER times: its connection must not end
+ *     stops      a peer is stopped (SIGSTOP), for longer than the time within which a dead
+ *                peer is noticed, and continued, NUMBER times: its connection must not end
  *     connects   an endpoint connects to another process, and disconnects, NUMBER times
  *     endpoints  the same, each time from a new endpoint
  *

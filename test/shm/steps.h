@@ -15,8 +15,8 @@
  *     steps_scenario.c  the scenarios: the survivor's actions meanwhile, and its checks afterwards
  *     steps_zygote.c    victims with an EAL of their own, for share=1
  *     steps_share.c     the survivor takes back memory that the victim reaches at that moment
- *     steps_left.c counts descriptors, mappings and names, which a victim must not leave behind
- *     steps_message.h numbered messages with a pattern in each byte
+ *     steps_left.c      counts descriptors, mappings and names, which no victim may leave behind
+ *     steps_message.h   numbered messages with a pattern in each byte
  *
  * Between its marks the victim only calls leat, and notes the results in memory that it shares with
  * the survivor. It fills its buffers before the first mark, and the survivor compares the received

@@ -114,7 +114,9 @@ test_a_life_is_a_few_steps(void **state)
 		run();
 	assert_int_equal(fired, n);
 	assert_in_range(late_max, 0, 10 * US);
-	/* Three levels, and the slot from which it fires. */
+	/*
+	 * Per timer: a step on each of three levels, and a visit of the slot from which it fires.
+	 */
 	assert_in_range(wheel.steps, n, 5 * n);
 }
 

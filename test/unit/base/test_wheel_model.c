@@ -207,7 +207,7 @@ advance(void)
 		step = leat_wheel_next(&wheel);
 		step = step > now && step != NEVER ? step - now : 0;
 		break;
-	case 2: /* wake just before it */
+	case 2: /* wake just before the next expiry */
 		step = first > now && first != NEVER ? first - now - 1 : 0;
 		break;
 	default:

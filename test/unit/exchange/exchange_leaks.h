@@ -25,7 +25,7 @@ fds_end(void **state)
 	return own_fds() == fds_before ? 0 : -1;
 }
 
-/* A test with that check. */
+/* A test that must leave as many descriptors open as there were at its begin. */
 #define LEAKLESS(f) cmocka_unit_test_setup_teardown(f, fds_start, fds_end)
 
 #endif /* EXCHANGE_LEAKS_H */

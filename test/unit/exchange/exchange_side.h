@@ -4,9 +4,10 @@
 #define EXCHANGE_SIDE_H
 
 /*
- * Two instances, and raw clients, driven from one thread, over loopback or over UNIX sockets in a
- * directory of the test: side_over_tcp() and side_over_unix() are setups of groups. No test waits
- * for a time: loops go on until what they wait for has happened, and give up after a minute.
+ * Two instances of the address exchange, and raw clients, driven from one thread, over loopback or
+ * over UNIX sockets in a directory of the test: side_over_tcp() and side_over_unix() are setups of
+ * groups. No test waits for a time: loops go on until what they wait for has happened, and give up
+ * after a minute.
  */
 
 #include <arpa/inet.h>

@@ -215,8 +215,8 @@ test_down_behind(void **state)
 }
 
 /*
- * Rejected, busy, timed out: descriptors that were sent are closed, and sent again with the next
- * attempt.
+ * When an attempt is rejected, answered with BUSY or timed out, the descriptors sent with it are
+ * closed, and the next attempt sends them again.
  */
 static void
 test_turned_away(void **state)
@@ -400,7 +400,7 @@ test_stray_descriptors(void **state)
 	close(fd);
 	side_until(&s, side_stats(&s).pending == 0);
 
-	/* Descriptors come with a message behind the HELLO. */
+	/* Descriptors come with a message after the HELLO. */
 	for (i = 0; i < 2; i++) {
 		fd = raw_connect(&s);
 		raw_send(fd, buf, raw_hello(buf));
@@ -451,7 +451,7 @@ test_stray_answers(void **state)
 			raw_header(buf, LEAT_EXCHANGE_VERSION, 3, 8);
 			send_fds(fd, buf, 24, 1);
 		} else {
-			/* This ACCEPT is valid, but the byte behind it is not. */
+			/* This ACCEPT is valid, but the byte after it is not. */
 			send_fds(fd, buf, len, LEAT_EXCHANGE_FDS_TAKEN);
 			raw_send(fd, "x", 1);
 		}

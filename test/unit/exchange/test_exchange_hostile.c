@@ -158,7 +158,7 @@ test_bytes(void **state)
 	side_close(&s);
 }
 
-/* Send bytes and expect the connection to be closed, with a REJECT where that is certain. */
+/* Send bytes, and expect the connection to be closed; if reject is set, after a REJECT. */
 static void
 expect_dropped(const void *buf, size_t len, bool reject)
 {

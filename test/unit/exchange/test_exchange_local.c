@@ -168,8 +168,8 @@ test_note(void **state)
 	assert_int_equal(side_event(&a, NULL)->type, LEAT_EXCHANGE_NOTE);
 
 	/*
-	 * More notes than the socket holds; then notes work as before, and the end comes behind
-	 * them.
+	 * More notes than the socket holds; then notes work as before, and the event of the
+	 * connection's end comes after them.
 	 */
 	for (i = 0; i < 100000; i++)
 		assert_int_equal(leat_exchange_note(a.x, ca), 0);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The address exchange without room for all: which client is dropped, and which one gets in.
+ * When the address exchange has no room for all clients: which one is dropped, and which one gets
+ * in.
  */
 
 #include "exchange_source.h"

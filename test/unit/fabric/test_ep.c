@@ -35,7 +35,7 @@ ep_end(struct leat_ep *ep)
 	assert_int_equal(mock_nb_eps, 0);
 }
 
-/* @return the only event that there may be */
+/* Read events: there must be exactly one, of this type and peer. @return the event */
 static struct leat_event
 event(struct leat_ep *ep, enum leat_event_type type, uint16_t peer)
 {
@@ -205,8 +205,8 @@ test_peer_table_is_bounded(void **state)
 	for (i = 0; i < 4; i++)
 		leat_peer_failed(ep, &ep->peers[id[i]], -ETIMEDOUT, "no");
 	/*
-	 * An id is given out again only after the call that follows the one with the event of its
-	 * end.
+	 * When a call of leat_ep_events() has returned the event of a peer's end, the peer's id is
+	 * given out again after the next call, not before.
 	 */
 	assert_int_equal(leat_ep_connect(ep, "there:1", NULL), -ENOSPC);
 	assert_int_equal(leat_ep_events(ep, ev, 2), 2);
@@ -303,7 +303,7 @@ test_cancel(void **state)
 	post1(ep, &a);
 	post1(ep, &b);
 	assert_int_equal(leat_op_cancel(ep, &b), 0);
-	assert_int_equal(leat_op_cancel(ep, &b), -ENOENT); /* done, held back behind a */
+	assert_int_equal(leat_op_cancel(ep, &b), -ENOENT); /* done, held back until a is done */
 	assert_null(poll1(ep));
 	mock.can_cancel = false;
 	assert_int_equal(leat_op_cancel(ep, &a), -EOPNOTSUPP);

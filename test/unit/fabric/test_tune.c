@@ -260,7 +260,7 @@ test_sample_counts(void **state)
 	ep_end(ep);
 }
 
-/* More ops at once than can be timed: none is lost. */
+/* More ops are in flight than can be timed: none is lost. */
 static void
 test_sample_full(void **state)
 {
@@ -328,7 +328,7 @@ test_sample_while_it_ends(void **state)
 	post(ep, LEAT_OP_SEND, 8, 2);
 	assert_int_equal(leat_ep_shutdown(ep, 1000), 0);
 	assert_int_equal(leat_ep_post(ep, &op, 1), 0);
-	/* Switched off and on again in between: post stays closed. */
+	/* Sampling is switched off and on again during the shutdown: post still refuses ops. */
 	assert_int_equal(set(ep, "latency_sample", "off"), 0);
 	op = &ops[20];
 	assert_int_equal(leat_ep_post(ep, &op, 1), 0);

@@ -24,8 +24,8 @@
 static struct {
 	unsigned int blocks, sleeps, pokes;
 	uint64_t ns;	 /* timeout of the last sleep */
-	int poke_fd;	 /* descriptor of a poke that is still to be written */
-	bool poke_later; /* the test itself writes pokes */
+	int poke_fd;	 /* eventfd of a wake-up that is still to be written */
+	bool poke_later; /* the test itself writes wake-ups */
 	void (*meanwhile)(void);
 } os;
 

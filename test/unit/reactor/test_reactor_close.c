@@ -208,10 +208,10 @@ test_destroyed(void **state)
 }
 
 /*
- * A sender in each of its steps against each moment of the stop. The sender has not looked yet, has
- * its ticket, or has written the message. The moments of the stop are given by a poller that is
- * asked whether it is busy (twice: before the ring is closed and after), and by the wait for a
- * sender that has a ticket but has not written yet.
+ * Each step of a sender at each moment of the stop. The steps of the sender: it takes a ticket,
+ * which reserves a place in the ring; then it writes its message there. The moments of the stop are
+ * given by a poller that is asked whether it is busy (twice: before the ring is closed and after),
+ * and by the wait for a sender that has a ticket but has not written yet.
  */
 enum moment { BEFORE, TURN, ASKED, ASKED_AGAIN, WAITED, AFTER, MOMENTS };
 

@@ -430,7 +430,7 @@ test_looks(void **state)
 	assert_int_equal(leat_fd_events_set(&a.f, EPOLLIN | EPOLLRDHUP), 0);
 	assert_int_equal(leat_reactor_turn(reactor), 1);
 	assert_int_equal(a.calls, 1);
-	/* An active descriptor is looked at in each turn, even behind turns without events. */
+	/* An active descriptor is looked at in each turn, even after turns without events. */
 	a.then = near_read;
 	assert_int_equal(leat_reactor_turn(reactor), 1);
 	assert_int_equal(leat_reactor_turn(reactor), 0);
@@ -506,7 +506,7 @@ test_block(void **state)
 	pair_close(&a);
 }
 
-/* A reactor that can't block looks after each sleep. */
+/* A reactor that can't block looks at its descriptors after each sleep. */
 static void
 test_fallback(void **state)
 {

@@ -5,14 +5,14 @@
 #include "block_test.h"
 
 /*
- * The steps of others, each at one of these points of a turn:
+ * The steps of other threads. Each is done at one of the points of a turn below:
  *
- *     message     put into the ring; the word exchanged; the eventfd written
- *     completion  ready, and the descriptor written if it is armed
+ *     message     put into the ring; the reactor's attention word exchanged; its eventfd written
+ *     completion  ready, and the endpoint's descriptor written if the endpoint is armed
  */
 enum point {
 	BEFORE,
-	POLLED,	   /* not yet announced */
+	POLLED,	   /* BLOCKED is not announced yet */
 	ARM,	   /* BLOCKED is announced */
 	ANNOUNCED, /* the endpoint has announced it, too */
 	LOOKED,

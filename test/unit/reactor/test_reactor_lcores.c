@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/*
- * Reactors on real lcores, as many as there are CPUs: two lcores share one where there is no
- * second.
- */
+/* Reactors on real lcores. If there is only one CPU, two lcores share it. */
 
 #include <sched.h>
 

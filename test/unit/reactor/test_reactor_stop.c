@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Stopping, from everywhere; how endpoints stop is in test_reactor_ep.c. */
+/*
+ * Stopping a reactor from another thread, a poller, a message, a timer or a signal handler. Tests
+ * of endpoints that stop are in test_reactor_ep.c.
+ */
 
 #include <signal.h>
 

@@ -19,7 +19,7 @@ ask(const char *cmd)
 }
 
 /*
- * Find text behind `at`; print what was there instead if it is missing.
+ * Find the key with this value after `at`; if it is missing, print what is there instead.
  * @return its place, or NULL
  */
 static const char *

@@ -115,7 +115,10 @@ test_changes(void **state)
 	assert_int_equal(leat_reactor_destroy(r), 0);
 }
 
-/* A change by the program itself shows, and a change requested before it does not undo it. */
+/*
+ * A change by the program itself shows in the settings, and a change that an agent requested before
+ * it does not undo it.
+ */
 static void
 test_idle_set_shows(void **state)
 {
@@ -226,7 +229,7 @@ test_bursts(void **state)
 	assert_int_equal(leat_reactor_turn(a.r), 1);
 	assert_int_equal(a.calls, 5);
 	assert_int_equal(a.nb_ops, 47);
-	/* A full burst with nothing behind it is one call. */
+	/* A full burst with nothing after it is one call. */
 	complete(10);
 	assert_int_equal(leat_reactor_turn(a.r), 1);
 	assert_int_equal(a.calls, 6);

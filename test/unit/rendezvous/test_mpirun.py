@@ -176,7 +176,7 @@ def one_exits_before_it_opens():
 
 
 def one_is_killed_without_recovery():
-    """Without it mpirun stops all of them, as the guide says."""
+    """Without --enable-recovery mpirun stops all ranks, as the guide says."""
     job = Job("late-killed")
     check(job.end() != 0, job)
     check(job.of(VICTIM, "round-1") == "0", job)
@@ -184,7 +184,7 @@ def one_is_killed_without_recovery():
 
 
 class Nodes:
-    """Two nodes, of ranks 0 and 1, and of 2 and 3: options for mpirun."""
+    """Options with which mpirun starts ranks 0 and 1 on one node, and ranks 2 and 3 on another."""
 
     def __enter__(self):
         self.top = tempfile.TemporaryDirectory()

@@ -158,7 +158,7 @@ open_and_stay(void *arg)
 		pause();
 }
 
-/* Leave the files of a run whose ranks were all killed behind their first fence. */
+/* Leave the files of a run whose ranks were all killed after their first fence. */
 static uint64_t
 leave_complete_run(void)
 {
@@ -339,8 +339,8 @@ open_and_never_come(void *arg)
 }
 
 /*
- * At a fence: values of ranks that came are available, the others are named; the next fence waits
- * for those again.
+ * When a fence times out, the values of ranks that came are available, the missing ranks are named,
+ * and the next fence waits for the missing ranks again.
  */
 static void
 test_fence_times_out(void **state)

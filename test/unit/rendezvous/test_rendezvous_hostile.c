@@ -108,8 +108,8 @@ test_file(void **state)
 }
 
 /*
- * A new rank 0 would replace such a file, so rank 1 goes on waiting; in the end it reports what it
- * saw.
+ * An invalid session file would be replaced by a new rank 0, so rank 1 goes on waiting; in the end
+ * it reports the invalid file.
  */
 static void
 test_junk(void **state)

@@ -46,7 +46,7 @@ struct qm_op {
 	bool done;	 /* finished, not returned yet */
 	bool recv;
 	bool cancel;	 /* the device was asked to end the op early */
-	bool expired;	 /* asked by the op's deadline */
+	bool expired;	 /* the op's deadline asked for it */
 	bool recallable; /* the device can recall the op */
 };
 
@@ -149,13 +149,13 @@ uint32_t qm_below(struct qm *m, uint32_t n);
 /* @return true in pct of 100 cases */
 bool qm_chance(struct qm *m, uint32_t pct);
 
-/* An endpoint without a library behind it: no deadlines, no cancel, no events. */
+/* An endpoint that the library does not manage: it has no deadlines, no cancel, no events. */
 struct qm_fake_ep {
 	struct leat_ep ep;
 	struct leat_peer peers[QM_PEERS];
 };
 
-/* Create such an endpoint, with the model as its driver; call qm_init() next. */
+/* Create a fake endpoint, with the model as its driver; call qm_init() next. */
 void qm_fake_ep_init(struct qm_fake_ep *fake, const struct qm_conf *conf, struct qm *m);
 
 /*

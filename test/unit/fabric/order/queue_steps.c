@@ -9,9 +9,7 @@
 
 /* ---- steps ---- */
 
-/*
- * Make an op invalid in one way. o->want: the errno that leat_op_check() must return.
- */
+/* Make an op invalid in one way, and set o->want to the errno that leat_op_check() must return. */
 static void
 make_bad(struct qm *m, struct qm_op *o)
 {
@@ -201,7 +199,9 @@ qm_do_poll(struct qm *m, uint32_t n, uint32_t finish, bool heed_room)
 	got = leat_ep_poll(m->ep, m->burst, (uint16_t)n);
 	m->plan = 0;
 
-	/* Poll returns all that is ready, up to the room, and writes nothing behind that room. */
+	/*
+	 * Poll returns all ready ops, but at most n, and writes nothing after the first n entries.
+	 */
 	want = RTE_MIN(n, qm_fifo_count(&m->out));
 	QM_CHECK(m, got == want);
 	QM_CHECK(m, m->burst[n] == NULL);
@@ -225,7 +225,10 @@ qm_do_finish_outside(struct qm *m, uint32_t n)
 void
 qm_do_tick(struct qm *m)
 {
-	/* Up to 4, 64, 1 Ki, 16 Ki, 256 Ki, 4 Mi ns; seldom 256 s, near the wrap of held_since. */
+	/*
+	 * Advance the clock by up to 4, 64, 1 Ki, 16 Ki, 256 Ki or 4 Mi ns; seldom by 256 s, near
+	 * the wrap of held_since.
+	 */
 	if (qm_chance(m, 2))
 		m->clock += UINT64_C(256000000000);
 	else

@@ -205,7 +205,7 @@ test_queues_are_apart(void **state)
 	assert_int_equal(t.peers[1].sendq.nb_returned, 1);
 }
 
-/* An op that fails inside post keeps its place behind the ops in flight. */
+/* An op that fails inside post comes back after the ops that were in flight before it. */
 static void
 test_failed_op_keeps_its_place(void **state)
 {
@@ -358,7 +358,7 @@ test_hold_times(void **state)
 	assert_in_range(stats.held_max_ns, 90 * unit - 1, 90 * unit);
 }
 
-/* The time of a hold that began, or ended, outside of poll is its own, not an older hold's. */
+/* A hold-back that begins or ends outside of poll is timed by the clock of that moment. */
 static void
 test_hold_times_outside_of_poll(void **state)
 {
@@ -614,7 +614,7 @@ recvs_as_run(void)
 	leat_op_run_received_end(&t.ep, out, RUN - 1, bytes);
 }
 
-/* All state of the layer, except the tail of an empty queue. */
+/* Call run(), and store all state of the layer, except the tail of an empty queue. */
 static void
 outcome(void (*run)(void), uint8_t type, uint16_t peer, void *to)
 {

@@ -195,7 +195,7 @@ overdue(const struct qm_op *o)
 	       o->in.deadline <= m.clock;
 }
 
-/* An op that was cancelled before expires without a call to the driver. */
+/* An op that was cancelled earlier expires without a call to the driver. */
 static void
 expire_cancelled(void)
 {

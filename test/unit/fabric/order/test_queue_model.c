@@ -121,7 +121,7 @@ test_large_windows(void **state)
 	}
 }
 
-/* The oldest of 64 Ki ops completes last, and all others come out behind it, burst by burst. */
+/* The oldest of 64 Ki ops completes last, and all others come back after it, burst by burst. */
 static void
 test_oldest_last(void **state)
 {
