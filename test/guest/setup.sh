@@ -4,7 +4,7 @@
 # Make the kernel and the initramfs of the guest: setup.sh DIR SERIES SIW UPDATE; called by
 # devtools/guest.
 #
-#   DIR     where they are kept, from one run to the next
+#   DIR     where kernels and initramfs are kept, from one run to the next
 #   SERIES  Debian's kernel series, 6.1 or 6.12
 #   SIW     true: with the module siw, which Debian does not build
 #   UPDATE  true: look for a newer kernel of the series

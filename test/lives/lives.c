@@ -10,7 +10,7 @@
  *     stops      a peer is stopped (SIGSTOP), for longer than the time within which a dead
  *                peer is noticed, and continued, NUMBER times: its connection must not end
  *     connects   an endpoint connects to another process, and disconnects, NUMBER times
- *     endpoints  the same, each time from a new endpoint
+ *     endpoints  as connects, but each time from a new endpoint
  *
  * The survivor must see a victim's end within the time that the device documents, with every op
  * back. A process that is not killed must leave no descriptor, no shared memory, and no object of

@@ -232,8 +232,8 @@ change(struct intruder *in)
 /* ---- acks ---- */
 
 /*
- * @return the place of a slot of the victim that waits for an ack, *there true; or of any slot,
- * *there false
+ * @return the place of a slot of the victim that waits for an ack, if there is one (*there: true),
+ * else of any slot (*there: false)
  */
 static uint32_t
 some_unacked(struct intruder *in, bool *there)

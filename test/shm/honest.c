@@ -47,7 +47,7 @@ check_bytes(const uint8_t *buf, size_t from, size_t size, uint64_t nr, const cha
 static void *
 bytes(size_t size)
 {
-	/* Allocate exactly this size: a sanitizer then sees a write behind the end. */
+	/* Allocate exactly this size: a sanitizer then sees a write after its end. */
 	void *mem = malloc(size > 0 ? size : 1);
 
 	CHECK(mem != NULL, "out of memory");

@@ -4,7 +4,7 @@
  * leat-shm-steps KILLS[:SCENARIO] SEED EAL-ARGUMENTS
  *
  * In each scenario, or the named one, victims are killed after k instructions (steps): about KILLS
- * values of k are spread over all of the scenario, and as many lie right behind steps whose effect
+ * values of k are spread over all of the scenario, and as many lie right after steps whose effect
  * others see (steps_watch.h); SEED chooses them. KILLS 0: every k. After each kill
  *
  *     - the victim's end is reported within a few turns, and every op to it has come back, once
@@ -107,7 +107,7 @@ static enum fault fault;
 static char **eal_argv;
 static int eal_argc;
 static char made[] = "/tmp/leat-steps-XXXXXX";
-static const char *directory;	 /* NULL: abstract names */
+static const char *directory;	 /* the device's; NULL: sockets have abstract names */
 static struct steps_trace trace; /* of the scenario */
 static bool share;		 /* share=1: victims have an EAL of their own */
 static unsigned int nb_kills;
@@ -387,7 +387,7 @@ kill_after(const struct steps_scenario *sc, unsigned int k, const struct steps_l
 	return check_after(sc, before);
 }
 
-/* While the victim stands still at step k, the survivor takes back the memory it accesses. */
+/* While the victim stands still at step k, the survivor takes back memory that the victim uses. */
 static void
 take_after(const struct steps_scenario *sc, unsigned int k, bool region,
 	   const struct steps_left *before)
@@ -499,7 +499,7 @@ report(const struct steps_scenario *sc, const struct tally *t, size_t heap, uint
 	CHECK(fflush(stdout) == 0, "stdout: %s", strerror(errno));
 }
 
-/* kills: number spread over all steps, and number behind visible steps; 0: kill at every step */
+/* kills: number spread over all steps, and as many after visible steps; 0: kill at every step */
 static void
 run(const struct steps_scenario *sc, unsigned int kills, uint64_t seed)
 {

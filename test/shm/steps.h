@@ -18,9 +18,10 @@
  *     steps_left.c      counts descriptors, mappings and names, which no victim may leave behind
  *     steps_message.h   numbered messages with a pattern in each byte
  *
- * Between its marks the victim only calls leat, and notes the results in memory that it shares with
- * the survivor. It fills its buffers before the first mark, and the survivor compares the received
- * bytes, so that the steps are those of leat.
+ * The victim stops at two marks, and the survivor then goes on. Between its marks the victim only
+ * calls leat, and notes the results in memory that it shares with the survivor. It fills its
+ * buffers before the first mark, and the survivor compares the received bytes, so that the steps
+ * are those of leat.
  */
 
 #include <stdatomic.h>

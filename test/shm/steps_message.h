@@ -3,7 +3,7 @@
 #define STEPS_MESSAGE_H
 
 /*
- * A message begins with its sender, number and length. The bytes behind these are a pattern made
+ * A message begins with its sender, number and length. The bytes after these are a pattern made
  * from the number.
  */
 

@@ -15,7 +15,7 @@
 /* bytes of a large message that travel at a time, see doc/drivers/shm.md */
 #define CHUNK 16384
 #define SHARED (64u << 10) /* bytes of ops from or to shared memory */
-/* Bytes behind an op's target that are checked. */
+/* Bytes after an op's target that must stay unchanged. */
 #define BEHIND 4096
 
 const struct steps_scenario steps_scenarios[] = {
@@ -227,7 +227,7 @@ steps_beside(const struct steps_scenario *sc, struct steps_living *l, struct ste
 /* ---- checks afterwards ---- */
 
 /*
- * Check memory that was written from its beginning on: new bytes up to some point, old bytes behind
+ * Check memory that was written from its beginning on: new bytes up to some point, old bytes after
  * it. @return the number of new bytes
  */
 static uint64_t

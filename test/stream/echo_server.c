@@ -122,7 +122,10 @@ server_end(void)
 		return true;
 	report("server", net);
 	ret = leat_stream_net_close(net);
-	/* A client that reads nothing gets nothing more: no failure of the server. */
+	/*
+	 * -ETIMEDOUT: a client did not read its last bytes in time, which is no failure of the
+	 * server.
+	 */
 	if (ret == 0 || ret == -ETIMEDOUT)
 		return true;
 	fprintf(stderr, "echo: the net can't be closed: %s\n", leat_err_msg());

@@ -249,7 +249,7 @@ serve(void *arg)
 		fds[n++] = (struct pollfd){ .fd = p->c.cm->fd, .events = POLLIN };
 		fds[n++] = (struct pollfd){ .fd = p->c.comp->fd, .events = POLLIN };
 	}
-	/* At most 5 ms: timers are due, and bytes wait for room. */
+	/* Wait for 5 ms at most: then look at timers again, and at bytes that wait for room. */
 	if (!worked)
 		(void)poll(fds, n, 5);
 	return echoed >= *until || (others == 0 && ended > 0);

@@ -9,7 +9,7 @@
 
 #include "conn.h"
 
-/* A piece that ends d bytes behind the end of the peer's window, for small d. */
+/* A piece that ends d bytes after the end of the peer's window, for small d; d < 0: before it. */
 #define AT_END(d) (INT64_MIN / 2 + (d))
 
 struct talk {

@@ -144,7 +144,7 @@ class Finds(Case):
             lines = [json.loads(line) for line in file]
         self.assertEqual(len(lines), json.loads(out)["trials"] + 1)
         self.assertGreaterEqual(before, 12)
-        # Trials of before were not repeated.
+        # Trials that the log already had were not repeated.
         self.assertEqual([line["trial"] for line in lines[1:]], list(range(1, len(lines))))
         self.assertEqual(self.agent(*args)[0], 1)  # a log is not overwritten
 

@@ -95,7 +95,7 @@ def takes_effect_at_once(process, session, tune: str, top: str, directory: str) 
         assert client.settings["window"] == window and client.epoch == answer.epoch
     print(f"# effective after {1e3 * statistics.median(waits):.2f} ms in the median")
     assert statistics.median(waits) < 0.010, waits
-    # The programs see the same values.
+    # leat-tune sets a value, and leat-top shows it.
     done = subprocess.run([tune, "set", "--tune-dir", directory, "perf.client.window=24"],
                           text=True, capture_output=True, timeout=ANSWER)
     assert done.returncode == 0, done

@@ -81,7 +81,7 @@ def random_description():
 
 
 def change(d):
-    """Change something in a copy; the change concerns the layout, or not."""
+    """Return a copy of description d with one random change, of its layout or only of its texts."""
     d = copy.deepcopy(d)
     table = rng.choice(["setting", "report"])
     make = random_setting if table == "setting" else random_report

@@ -140,7 +140,7 @@ def refused(text):
 
 
 def change(old, new, text=GOOD):
-    """Replace old in the first line that has it; the text behind "#" in new marks the mistake."""
+    """Replace old in the first line that has it; the text after "#" in new marks the mistake."""
     assert old in text, old
     return text.replace(old, new, 1)
 

@@ -3,7 +3,7 @@
 /*
  * The C side of test_agree.py: it reads a line, and writes a line.
  *
- *     s HEX            settings of every.toml       0 HEX, then each value as text, behind tabs
+ *     s HEX            settings of every.toml       0 HEX, then each value as text, after a tab
  *     t NAME TEXT      a value as text              0 HEX
  *     r NUMBER...      a report, field by field     0 HEX
  *     m NUMBER HEX     a message of the protocol    0 HEX PAYLOAD
@@ -37,7 +37,7 @@ print_hex(const void *data, size_t len)
 		printf("%02x", p[i]);
 }
 
-/* Copy exactly the bytes, so that a sanitizer sees a read behind them. */
+/* Copy exactly the bytes, so that a sanitizer sees a read after them. */
 static uint8_t *
 scan_hex(const char *text, size_t *len)
 {

@@ -68,7 +68,7 @@ rdma_create_event_channel(void)
 void
 rdma_destroy_event_channel(struct rdma_event_channel *ch)
 {
-	(void)close(ch->fd); /* nothing was written */
+	(void)close(ch->fd); /* can't lose data: nothing was written */
 	free(channel_of(ch));
 }
 

@@ -199,7 +199,7 @@ ibv_open_device(struct ibv_device *dev)
 int
 ibv_close_device(struct ibv_context *context)
 {
-	(void)close(context->async_fd); /* nothing was written */
+	(void)close(context->async_fd); /* can't lose data: nothing was written */
 	free(ctx_of(context));
 	sim.ctxs--;
 	return 0;

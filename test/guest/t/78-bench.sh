@@ -2,7 +2,8 @@
 # shellcheck shell=bash disable=SC2154 source=test/guest/lib.sh
 # timeout: 240
 #
-# The comparison with perftest runs; its results are the matter of devtools/bench --verbs.
+# The comparison with perftest runs. Its results are not judged here: devtools/bench --verbs shows
+# them.
 
 if [ ! -e "$DRIVER" ] || [ ! -x "$BUILD/apps/leat-perf" ] ||
 	[ ! -x "$BUILD/test/perf/bench-stream-wire" ]; then

@@ -22,7 +22,8 @@ fi
 
 # Outside of the suite soak 79-faults runs these with AddressSanitizer.
 if $SOAK; then
-	# A packet is sent again after 4 s (20) or 270 ms (16), the peer given up after 30 s or 2 s.
+	# timeout=20: a packet is sent again after 4 s, and the peer given up after 30 s;
+	# timeout=16: after 270 ms and 2 s.
 	faults "ASan: the cable is out for a moment" ,timeout=20 --filter 'cable.down_for_a*'
 	faults "ASan: the cable is out for good, and loses packets" ,timeout=16 \
 		--filter 'cable.down_for_g*' --filter 'cable.l*'
