@@ -195,7 +195,7 @@ nobody_there(void)
 	ct_finish(&a);
 }
 
-/* The other side listens and never answers. */
+/* A connect to a side that listens but never answers ends with -ETIMEDOUT when its time is up. */
 static void
 no_answer(void)
 {
@@ -231,7 +231,10 @@ no_answer(void)
 	ct_finish(&b);
 }
 
-/* The connecting side gives up, before or after the other side saw the request. */
+/*
+ * A connect that is given up, before or after the other side saw the request, ends with
+ * CONNECT_FAILED, and later connects work.
+ */
 static void
 given_up(void)
 {
@@ -406,7 +409,9 @@ nothing_after_disconnected(void)
 	ct_pair_close(&p);
 }
 
-/* Ops posted to a peer id that is connecting, or whose connection ended. */
+/*
+ * Ops to a peer id that is not connected yet, or whose connection ended, come back with -ENOTCONN.
+ */
 static void
 ops_need_a_connection(void)
 {

@@ -78,7 +78,7 @@ all_back(struct ct_side *s, const int *streams, unsigned int n)
 	CT_EQ(ct_state(s).val[0], 0, "ops with the device");
 }
 
-/* Every type at once, both ways, all successful. */
+/* Ops of every type, in both directions at once, all succeed. */
 static void
 success_mixed(void)
 {

@@ -286,7 +286,7 @@ stop_under_fire(void)
 	}
 }
 
-/* Endpoints of the smallest and of the largest size. */
+/* Endpoints of the smallest and of the largest size can be created and used. */
 static void
 limits_work(void)
 {

@@ -229,7 +229,10 @@ tag_oldest_first(void)
 	ct_wait_ok(&p.a, ct_stream(&p.a, &s), 2);
 	ct_wait_ok(&p.b, rx1, 1);
 	ct_wait_ok(&p.b, rx2, 1);
-	/* Now the messages arrive before their receives are posted, and must match likewise. */
+	/*
+	 * Now the messages arrive before their receives are posted, and must match in the same
+	 * order.
+	 */
 	s.seed = 31;
 	tx = ct_stream(&p.a, &s);
 	ct_pump_us(2000);

@@ -24,7 +24,7 @@ idle(void)
 	ct_finish(&p.b);
 }
 
-/* The endpoint never connected and never listened. */
+/* An endpoint that never connected and never listened can be ended. */
 static void
 unused(void)
 {

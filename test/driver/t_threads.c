@@ -139,7 +139,7 @@ churn(void)
 	ct_pair_close(&p);
 }
 
-/* Cancels and disconnects from both lcores at once. */
+/* Both lcores cancel ops and disconnect at the same time. */
 static void
 crossing_ends(void)
 {

@@ -194,7 +194,7 @@ victim(int fd, int survivor, bool listens, const char *addr, uint64_t seed)
 		traffic_turn(&t);
 }
 
-/* Run until told to end. */
+/* Run until the parent's message says to end. */
 static void
 bystander(int fd, const char *addr)
 {
@@ -513,7 +513,7 @@ stops(uint32_t number)
 	end(&w, "the one that was not");
 }
 
-/* Serve until told to stop. */
+/* Serve until the parent's message says to stop. */
 static void
 server(int fd, uint32_t number)
 {

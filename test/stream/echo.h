@@ -26,7 +26,7 @@ struct options {
 	uint32_t pieces[PIECES_MAX]; /* lengths of the writes, repeated */
 	uint32_t pieces_n;	     /* 0: as much as there is room */
 	uint32_t read_max;	     /* maximum number of bytes of one read */
-	bool in_turn;		     /* write a piece only when the one before has come back */
+	bool in_turn;		     /* write a piece only when the previous piece has come back */
 	bool zero_copy;		     /* use leat_stream_send() */
 	bool half_close;	     /* end this side's direction, then read to the end */
 	uint64_t pause_after;	     /* once, after this many bytes, read nothing ... */

@@ -315,7 +315,9 @@ on_memory(struct conn *c, const uint8_t *msg)
 	return 0;
 }
 
-/* Use the window that was registered last, when all writes to the one before are acknowledged. */
+/*
+ * Use the window that was registered last, once all writes to the previous window are acknowledged.
+ */
 static int
 next_window(struct conn *c)
 {

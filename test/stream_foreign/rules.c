@@ -86,7 +86,7 @@ own_window_end(struct conn *c, bool soak)
 	return talk(&t, PATIENCE_MS);
 }
 
-/* WRITEs without a notice, then one whose notice counts them all. */
+/* WRITEs without a notice, then a WRITE whose notice counts the bytes of all of them. */
 static int
 many_writes(struct conn *c, bool soak)
 {

@@ -21,7 +21,7 @@ struct talk {
 	unsigned int writes; /* WRITEs of each piece; 0: one */
 	uint32_t read_max;   /* maximum number of bytes of one read; 0: all */
 	bool hold;	     /* don't read */
-	bool in_turn;	     /* write a piece only when the one before has come back */
+	bool in_turn;	     /* write a piece only when the previous piece has come back */
 
 	unsigned int next;
 	uint64_t left; /* bytes of a piece that did not fit */

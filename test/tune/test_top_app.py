@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""leat-top behind its terminal: screens, keys, changes; at any size."""
+"""leat-top without a terminal: its screens, keys and changes of settings, at any size."""
 
 import random
 import sys

@@ -143,7 +143,7 @@ test_jump(void **state)
 	assert_int_equal(leat_wheel_count(&wheel), 0);
 }
 
-/* Timers that expire behind the wheel's position fire in the next run, not a turn later. */
+/* Timers that expire before the wheel's position fire in the next run, not a turn later. */
 static void
 test_behind_tick(void **state)
 {
@@ -159,8 +159,8 @@ test_behind_tick(void **state)
 		assert_int_equal(t.fired, i + 1);
 	}
 	/*
-	 * A timer added behind the position of a wheel that has moved on fires in the next run,
-	 * too.
+	 * A timer that is added with an expiry before the position of a wheel that has moved on
+	 * fires in the next run, too.
 	 */
 	assert_int_equal(run(START + 3 * TURN / 2), 0);
 	leat_wheel_add(&wheel, &t.node, START + TURN);

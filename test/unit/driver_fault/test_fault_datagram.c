@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Faults of datagrams. */
+/* Faults of datagrams: lost, doubled and overtaken ones. */
 
 #include <string.h>
 

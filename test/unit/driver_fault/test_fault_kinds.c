@@ -15,7 +15,7 @@ static struct leat_op ops[N], others[N];
 static char out[N][256], in[N][256];
 static struct fault_pair p;
 
-/* Send n messages from a, which b receives. */
+/* Prepare N sends of a in ops[], with different data, and post their receives at b. */
 static void
 fill(void)
 {
@@ -30,7 +30,7 @@ fill(void)
 	}
 }
 
-/* Post n receives at a, for the sends of b. */
+/* Prepare N receives of a in ops[], and their sends of b in others[]. */
 static void
 fill_recv(void)
 {
@@ -169,7 +169,10 @@ delay(void **state)
 	fault_pair_close(&p);
 }
 
-/* A fault device over another fault device: delays below, reordering above. */
+/*
+ * Of two fault devices, one over the other, both take effect: the lower one delays, the upper one
+ * reorders.
+ */
 static void
 twice(void **state)
 {

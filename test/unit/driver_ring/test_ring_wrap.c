@@ -145,7 +145,7 @@ test_acks(void **state)
 	}
 }
 
-/* The smallest ring possible, full and empty in turn. */
+/* The smallest ring possible loses nothing when it is full and empty in turn. */
 static void
 test_shallow(void **state)
 {

@@ -3,8 +3,8 @@
 #define STUB_TEST_H
 
 /*
- * An endpoint on a device that exists in this process only (test/verbs_stub). Nothing is behind its
- * peers: the test says what happens to each op.
+ * An endpoint on a device that exists in this process only (test/verbs_stub). Its peers have no
+ * remote side: the test says what happens to each op.
  */
 
 #include <leat_cmocka.h>

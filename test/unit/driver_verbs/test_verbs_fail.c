@@ -85,7 +85,10 @@ fails_midway(void **state)
 	}
 }
 
-/* Completions of two peers, one of which fails, are mixed in one CQ. */
+/*
+ * Completions of two peers, one of which fails, are mixed in one CQ: only ops of that peer fail,
+ * and each peer's ops come back in order.
+ */
 static void
 two_peers(void **state)
 {
@@ -310,7 +313,10 @@ cqs_full(void **state)
 	}
 }
 
-/* Receives: a list is refused in the middle; then a message is too long for its receive. */
+/*
+ * When the device refuses a list of receives in the middle, the others are posted later. A message
+ * that is too long for its receive ends the connection, and all receives come back.
+ */
 static void
 receives(void **state)
 {

@@ -12,7 +12,10 @@
 
 #include "stub_test.h"
 
-/* One list per peer and burst of 32, with one completion for the whole list. */
+/*
+ * Each run of up to 32 ops to one peer is one list with one doorbell, and has one completion unless
+ * every 4th send is signaled.
+ */
 static void
 lists(void **state)
 {

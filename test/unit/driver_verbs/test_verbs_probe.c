@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What the driver logs when objects that it created to learn a device's limits stay behind. */
+/*
+ * What the driver logs when it can't destroy the objects that it created to learn a device's
+ * limits.
+ */
 
 #include <errno.h>
 #include <stdio.h>

@@ -350,7 +350,7 @@ walks(void **state)
 		random_walk(seed, 1500, seed % 20);
 }
 
-/* A cancelled receive behind an older one, as drawn in verbs_rc_rx.c. */
+/* The example drawn in verbs_rc_rx.c: a receive is cancelled that was posted after others. */
 static void
 picture(void **state)
 {

@@ -81,8 +81,8 @@ test_descriptors(void **state)
 }
 
 /*
- * The maximum number of descriptors, to a side that takes them, and one more than the other side
- * takes.
+ * A side that takes LEAT_EXCHANGE_FDS_MAX descriptors gets as many. A connection fails if it brings
+ * one descriptor more than the receiving side takes.
  */
 static void
 test_many_descriptors(void **state)

@@ -199,7 +199,7 @@ test_garbage(void **state)
 	victim_close();
 }
 
-/* One error at a time in an otherwise valid HELLO. */
+/* A HELLO that is valid but for one error is refused, for each kind of error. */
 static void
 test_malformed(void **state)
 {

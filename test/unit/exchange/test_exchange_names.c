@@ -256,7 +256,7 @@ test_directory(void **state)
 	assert_int_equal(rte_errno, ENAMETOOLONG);
 }
 
-/* A process holds the lock of the directory for ever. */
+/* While another process holds the lock of the directory, listening fails with -EBUSY. */
 static void
 test_locked(void **state)
 {

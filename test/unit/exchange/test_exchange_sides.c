@@ -109,7 +109,10 @@ test_reject(void **state)
 	side_close(&b);
 }
 
-/* Close on either side, with a text; also on both at once. */
+/*
+ * When one side closes, the other gets DOWN with the closing side's text; when both close at once,
+ * neither gets an event.
+ */
 static void
 test_close(void **state)
 {
@@ -192,8 +195,8 @@ test_linger(void **state)
 }
 
 /*
- * The connector withdraws before and after the request was seen; the listener closes while requests
- * wait.
+ * A connector withdraws its request before or after the listener has seen it, or a listener closes
+ * while requests wait: the other side gets the right event.
  */
 static void
 test_withdraw(void **state)

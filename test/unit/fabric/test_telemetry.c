@@ -60,7 +60,7 @@ test_endpoints(void **state)
 		ops[i].peer = LEAT_PEER_ANY;
 	}
 	assert_int_equal(leat_ep_post(ep, p, 3), 3);
-	mock_finish(ep, 2, 0, 10); /* held back behind the others */
+	mock_finish(ep, 2, 0, 10); /* held back until the others are done */
 	snprintf(id, sizeof(id), "%u", leat_ep_id(ep));
 	a = ask("/leat/endpoints");
 	assert_non_null(strstr(a, id));

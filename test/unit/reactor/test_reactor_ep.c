@@ -262,7 +262,7 @@ test_ep_stop_stuck(void **state)
 	assert_int_equal(leat_ep_close(a.ep, 0, NULL, NULL), -ETIMEDOUT);
 }
 
-/* The application has shut down its endpoint itself. */
+/* A reactor whose endpoint the application has already shut down stops in order. */
 static void
 test_ep_already_shut(void **state)
 {
@@ -285,7 +285,10 @@ static struct {
 	uint64_t until;
 } drained;
 
-/* The endpoint works while the reactor asks whether it is done. */
+/*
+ * The drain callback: during a stop the reactor asks it whether ops are left, before the endpoint
+ * is shut down.
+ */
 static int
 on_drain(void *arg, uint64_t until)
 {

@@ -146,7 +146,7 @@ test_junk(void **state)
 struct expect {
 	uint32_t rank;
 	uint32_t size;
-	int err; /* 0: all goes well */
+	int err; /* expected errno; 0: success */
 	const char *text;
 };
 
@@ -285,7 +285,7 @@ meet_and_stay(void *arg)
 		pause();
 }
 
-/* Another run starts in the directory of a running one. */
+/* Another run starts in the directory of a running one: the running one gets -ESTALE. */
 static void
 test_taken_over(void **state)
 {
@@ -314,7 +314,7 @@ test_taken_over(void **state)
 	kill_child(c[1]);
 }
 
-/* Two jobs in one directory at the same time. */
+/* Two jobs can use one directory at the same time, and leave no file in it. */
 static int
 other_job(void *arg)
 {
@@ -345,7 +345,7 @@ test_two_jobs(void **state)
 	assert_int_equal(count_files(&dir), 0);
 }
 
-/* The directory is removed while it is used. */
+/* If the directory is removed during a run, a fence fails and its message says so. */
 static void
 test_directory_vanishes(void **state)
 {

@@ -145,12 +145,12 @@ test_spoiled(void **unused)
 		{ 46, 1 },    /* size 65538 */
 		{ 48, 4 },    /* flags */
 		{ 48, 0 },    /* values without their flag */
-		{ 56, 17 },   /* shorter */
+		{ 56, 17 },   /* length: shorter than the record */
 		{ 60, 1 },    /* reserved */
 		{ 64, 7 },    /* host: not printable */
-		{ 66, 'x' },  /* host: bytes behind its end */
+		{ 66, 'x' },  /* host: bytes after its end */
 		{ 127, 1 },   /* host: no end */
-		{ 128, 1 },   /* one key, with more bytes behind it */
+		{ 128, 1 },   /* one key, with more bytes after it */
 		{ 128, 3 },   /* three keys, of which two are there */
 		{ 128, 17 },  /* more keys than possible */
 		{ 129, 1 },   /* 258 keys */

@@ -136,7 +136,7 @@ only_at_start(void **state)
 	check(schema->defaults, BIT(WINDOW), false, 0, NULL);
 }
 
-/* Each comparison, of integers and of reals. */
+/* Each comparison that a rule can have, of integers and of reals. */
 static void
 rules(void **state)
 {

@@ -288,7 +288,7 @@ test_post_again(void **state)
 	assert_int_equal(op->state, LEAT_OP_READY);
 	assert_int_equal(leat_ep_post(&t.ep, &op, 1), 0);
 	assert_int_equal(rte_errno, EALREADY);
-	/* Op 0 goes behind op 1, which has left the queue by now. */
+	/* Op 0 is queued after op 1, which has left the queue by now. */
 	post(0, 1);
 	finish_in_poll(0);
 	poll_wants(OPS, "10");
@@ -377,7 +377,7 @@ test_hold_times_outside_of_poll(void **state)
 	assert_int_equal(q->held_time, 40 + 30);
 	assert_int_equal(q->held_max, 40);
 
-	post(0, 1); /* held back behind 3 */
+	post(0, 1); /* held back until op 3 is done */
 	t.clock = 60 * unit;
 	leat_op_finish(&t.ep, &t.op[0], 0, 0);
 	t.clock = 70 * unit;
@@ -423,7 +423,7 @@ test_hold_stats_large(void **state)
 			(uint64_t)UINT32_MAX << LEAT_QUEUE_HOLD_SHIFT);
 }
 
-/* Everything that leat_op_check() checks, each at its limit. */
+/* leat_op_check() refuses each kind of invalid op, and accepts ops just within each limit. */
 static void
 test_check(void **state)
 {
