@@ -291,7 +291,7 @@ void ct_only(const struct ct_result *res, const int *allowed, const char *what);
 struct ct_pair {
 	struct ct_side a, b;	  /* near, far 0 */
 	uint16_t pa, pb;	  /* a's id for b, b's id for a */
-	char addr[LEAT_ADDR_MAX]; /* of b */
+	char addr[LEAT_ADDR_MAX]; /* where b listens */
 };
 
 void ct_pair_open(struct ct_pair *p, const struct ct_conf *ca, const struct ct_conf *cb);
@@ -303,7 +303,7 @@ struct ct_trio {
 	struct ct_side a, b, c;	  /* near, far 0, far 1: another process in CT_FORK_MODE */
 	uint16_t pb, pc;	  /* a's ids for b and c */
 	uint16_t ab, ac;	  /* the ids of a at b and at c */
-	char addr[LEAT_ADDR_MAX]; /* of a */
+	char addr[LEAT_ADDR_MAX]; /* where a listens */
 };
 
 void ct_trio_open(struct ct_trio *t, const struct ct_conf *ca);

@@ -82,7 +82,7 @@ static const char usage[] =
 
 struct options {
 	const char *device;
-	uint64_t role; /* of a child; 0: the parent */
+	uint64_t role; /* tells children apart; 0: this is the parent */
 	bool list, help;
 	int type; /* -1: not given */
 };

@@ -120,7 +120,7 @@ struct ct_node {
 	/* by type: position in the log before which no event of this type waits to be taken */
 	uint32_t log_from[LEAT_EV_SHUTDOWN + 1];
 	uint64_t ev_count[LEAT_EV_SHUTDOWN + 1];
-	uint8_t *peer_seen; /* by peer id: 0, or 1 + type of its last event */
+	uint8_t *peer_seen; /* by peer id: 1 + type of the peer's last event, or 0 */
 	enum ct_policy policy;
 	uint16_t priv_len;
 	uint8_t priv[LEAT_EP_PRIV_MAX];

@@ -105,7 +105,7 @@ struct ct_spec {
 	uint32_t count;
 	uint32_t window; /* largest number of ops in flight; 0: no limit */
 	uint32_t queue;
-	uint32_t bad; /* for tests of errors: CT_BAD_* */
+	uint32_t bad; /* CT_BAD_*: what is wrong with the ops; 0: nothing */
 	uint64_t size;
 	uint64_t size_max; /* not 0: sizes vary from size to size_max, by seed */
 	uint64_t bufsize;  /* receives: size of the buffer; 0: the largest size */
@@ -142,8 +142,8 @@ struct ct_result {
 		int32_t status;
 		uint32_t count;
 	} stat[CT_STATS];    /* statuses < 0 */
-	uint32_t nb_imm;     /* with LEAT_OP_F_IMM */
-	uint32_t nb_written; /* with LEAT_OP_F_WRITTEN */
+	uint32_t nb_imm;     /* ops that came back with LEAT_OP_F_IMM */
+	uint32_t nb_written; /* ops that came back with LEAT_OP_F_WRITTEN */
 	uint32_t last_idx;   /* index of the op that came back last */
 	int32_t last_status;
 	uint64_t last_len, last_imm, last_tag;

@@ -43,7 +43,8 @@ receives_until_full(void)
 }
 
 /*
- * Post sends that have no receiver until full: post accepts at most tx_depth; later all go through.
+ * Post sends that have no receiver until full: post accepts at most tx_depth; when the other side
+ * receives, all sends succeed.
  */
 static void
 sends_until_full(void)

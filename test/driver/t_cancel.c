@@ -78,8 +78,8 @@ answers(void)
 }
 
 /*
- * Cancel sends that have no receive yet: those that are not recalled go through later. None is
- * lost, none arrives after its cancel.
+ * Cancel sends that have no receive yet: those that are not recalled succeed when their receives
+ * are posted. None is lost, none arrives after its cancel.
  */
 static void
 sends(void)

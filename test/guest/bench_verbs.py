@@ -130,7 +130,7 @@ class Leat:
         row = json.loads(done.stdout)["results"][0]
         if test == "lat":
             return row["p50_us"], row["min_us"]
-        # has more digits than the rates that the program prints
+        # this quotient has more digits than the rate in the output
         rate = row["iterations"] / row["elapsed_s"] / 1e3
         return rate, rate
 
@@ -255,7 +255,7 @@ def perftest(program, test, size, n, window, cpu):
     if program in ("ib_send_lat", "ib_write_lat", "ib_send_bw", "ib_write_bw"):
         opts += ["-I", str(INLINE)] if size <= INLINE else ["-I", "0"]
     if test == "lat":
-        # in cycles: perftest then needs no quiet moment to measure the clock
+        # times in cycles: perftest then needs no quiet moment to measure the clock
         opts += ["-C"]
     if program == "ib_atomic_lat":
         opts += ["-A", "FETCH_AND_ADD"]

@@ -52,7 +52,7 @@ enum traffic_state { TRAFFIC_NONE, TRAFFIC_CONNECTING, TRAFFIC_UP };
 
 struct traffic_peer {
 	enum traffic_state state;
-	struct leat_rkey key; /* of its memory */
+	struct leat_rkey key; /* key of the peer's memory */
 	uint64_t done;	      /* ops that succeeded since the peer is up */
 	struct leat_op op[TRAFFIC_WINDOW];
 };
@@ -71,7 +71,7 @@ struct traffic {
 	bool talks;		  /* keeps ops in flight */
 	/* peer with only one op in flight; LEAT_PEER_ANY: there is none */
 	uint16_t light;
-	uint64_t light_max; /* bytes of that op, at most */
+	uint64_t light_max; /* largest size of that op, bytes */
 	bool closing, shut;
 	uint8_t *memory;
 };

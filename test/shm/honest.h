@@ -33,7 +33,7 @@
 /* The private data with which the endpoints connect. */
 struct honest_id {
 	uint64_t magic;
-	struct leat_rkey key; /* of the slice of memory of this connection */
+	struct leat_rkey key; /* gives access to this connection's slice of memory */
 	uint16_t peer;	      /* the sender's id of this connection */
 };
 

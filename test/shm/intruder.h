@@ -58,9 +58,9 @@ struct intruder {
 	bool up, ended;
 	enum intruder_hello hello;
 	struct leat_exchange_event *ev;
-	struct ring_shape shape; /* of its own lane */
+	struct ring_shape shape; /* shape of the intruder's own lane */
 	struct shm_memory lane, own, word, board, table, piece;
-	int fds[SHM_FDS + 2]; /* with those of table and piece, if it shares */
+	int fds[SHM_FDS + 2]; /* if it shares, also those of table and piece */
 	bool shares;
 	struct ring_lane tx;
 	/* Of the victim. */

@@ -108,12 +108,12 @@ static char **eal_argv;
 static int eal_argc;
 static char made[] = "/tmp/leat-steps-XXXXXX";
 static const char *directory;	 /* the device's; NULL: sockets have abstract names */
-static struct steps_trace trace; /* of the scenario */
+static struct steps_trace trace; /* steps of the scenario's victim */
 static bool share;		 /* share=1: victims have an EAL of their own */
 static unsigned int nb_kills;
 static unsigned int nb_busy; /* victims killed while they accessed the region */
 static unsigned int missed;  /* victims that reached their second mark before step k */
-static unsigned int number;  /* of the last TAP line */
+static unsigned int number;  /* number of the last TAP line */
 
 /* ---- the victim ---- */
 

@@ -83,7 +83,7 @@ struct steps_notes {
 	/* Written by the survivor. */
 	atomic_uint enough;	  /* all ops of the survivor have come back */
 	atomic_uint taken;	  /* the survivor disconnects or deregisters: ops may fail */
-	unsigned int nr;	  /* of the scenario */
+	unsigned int nr;	  /* number of the scenario */
 	char addr[LEAT_ADDR_MAX]; /* where the survivor listens */
 	uint64_t len[STEPS_BURST];
 	/*
@@ -99,7 +99,7 @@ struct steps_node {
 	enum steps_role role;
 	struct leat_ep *ep;
 	struct leat_mr *mr;
-	struct leat_rkey mine, theirs; /* of the memory that the other living endpoint accesses */
+	struct leat_rkey mine, theirs; /* keys of the memory that the other endpoint accesses */
 	uint8_t *memory;
 	uint16_t peer; /* the other living endpoint */
 	bool up;
@@ -118,7 +118,7 @@ struct steps_peer {
 	uint16_t id;
 	struct leat_rkey key;
 	unsigned int ups, ends, failed; /* events */
-	int status;			/* of the DISCONNECTED event */
+	int status;			/* status of the DISCONNECTED event */
 	uint64_t ended;			/* turn in which the connection ended */
 	uint64_t received, bytes;	/* messages, and the bytes of the last one */
 	uint64_t imms, broken;		/* immediates; receives that ended with the connection */
@@ -207,12 +207,12 @@ struct steps_scenario {
 		STEPS_DISCONNECTED,
 		STEPS_CLOSE,
 	} call;
-	enum leat_op_type type; /* of the ops */
+	enum leat_op_type type; /* type of the ops */
 	enum steps_size size;
 	unsigned int nb; /* number of the ops */
 	bool asleep;	 /* the survivor sleeps while the victim acts */
 	bool free;	 /* the ops are on no queue, which takes another path in the driver */
-	bool share;	 /* only with share=1 */
+	bool share;	 /* the scenario runs only with share=1 */
 };
 
 extern const struct steps_scenario steps_scenarios[];

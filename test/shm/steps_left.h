@@ -8,9 +8,9 @@
  */
 struct steps_left {
 	int fds; /* open descriptors of this process */
-	/* mappings of memory that has a descriptor: of endpoints, and EAL memory of peers */
+	/* mappings of memfds: memory of endpoints, and EAL memory of peers */
 	int shared;
-	int names; /* in the device's directory */
+	int names; /* names in the device's directory */
 };
 
 /* directory: of the device; NULL with abstract names */

@@ -16,7 +16,7 @@
 
 #define VICTIMS_MAX 16
 
-static int sock = -1; /* of the survivor */
+static int sock = -1; /* the survivor's end of the socket to the zygote */
 static pid_t zygote;
 static pid_t waiting[VICTIMS_MAX]; /* the oldest one first */
 static unsigned int nb_waiting;

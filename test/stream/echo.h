@@ -18,7 +18,7 @@ struct options {
 	uint32_t once; /* number of ended streams after which the server ends; 0: never */
 	bool copy;     /* read into a buffer instead of borrowing */
 	/* Options of the client. */
-	uint32_t streams;	     /* at the same time */
+	uint32_t streams;	     /* streams at the same time */
 	uint32_t again;		     /* streams one after the other in the place of each */
 	uint32_t failing;	     /* number of all these streams that must fail */
 	bool beside;		     /* the first stream goes on until the others have ended */

@@ -22,7 +22,7 @@
 #define UP_MS 20000
 #define PATIENCE_MS 30000
 #define NEIGHBOUR_SEED 77
-/* Bytes that a neighbour must get through beside each offence. */
+/* Bytes that the neighbour connection must have echoed after each offence. */
 #define NEIGHBOUR_BYTES (200u << 10)
 
 static const char *from, *to, *port, *self;

@@ -59,7 +59,7 @@ struct conn {
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *comp;
 	struct ibv_cq *cq;
-	bool accepted;		      /* by a server; else the connection is a client's */
+	bool accepted;		      /* this side is the server; else it is the client */
 	bool up;		      /* connected */
 	bool closed;		      /* disconnected, or the queue pair has failed */
 	bool peer_closed;	      /* the peer disconnected, in order or not */

@@ -23,7 +23,7 @@ struct offence {
 	enum outcome outcome;
 	bool at_once;		     /* do not wait for the victim's window */
 	bool no_receives, no_window; /* as in struct conn_conf */
-	enum ibv_wc_status status;   /* of the work request, if the offence gives it one */
+	enum ibv_wc_status status;   /* status of the failed work request; 0: not checked */
 };
 
 extern const struct offence offences[];

@@ -317,7 +317,7 @@ class Deaths:
                 s.set(self.path, {self.name: self.value})
             with self.assertRaises(TimedOut):
                 s.refresh(timeout=0.1)
-            # The process is seen, nevertheless.
+            # The stopped process can still be read.
             self.assertTrue(process.alive())
             self.assertIn(self.path, [o.path for o in process.snapshot().objects])
             for _ in range(2):

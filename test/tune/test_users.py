@@ -98,7 +98,7 @@ def main() -> int:
                     raise AssertionError("a directory that others may write to")
                 except leat_tune.DirError:
                     mine.chmod(0o700)
-                # It serves its user nevertheless.
+                # The process still serves its own user.
                 with process.session("me") as session:
                     session.set("worker.w0", {"mode": "slow"})
                 process.close()

@@ -191,7 +191,7 @@ def documents_escape():
 
 
 def pages():
-    """Whole documents, which other programs may have as well."""
+    """With --page the output is a whole document, also for descriptions of other programs."""
     page = gen.run("--man", "--page", "kv - tables in memory", KV).stdout
     assert page.startswith('.TH "KV\\-SETTINGS" 7 ""'), page
     assert ".SH NAME\nkv\\-settings \\- tables in memory\n" in page and page.endswith(

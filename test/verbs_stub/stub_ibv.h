@@ -46,13 +46,13 @@ struct sim {
 	uint64_t sends, recvs; /* requests taken */
 	uint64_t doorbells;    /* lists of sends taken */
 	uint64_t rdoorbells;
-	uint64_t polls;	   /* of a CQ */
+	uint64_t polls;	   /* polls of a CQ */
 	uint64_t polled;   /* completions taken */
 	uint64_t inlined;  /* sends with inline data */
 	uint32_t overruns; /* completions that found their CQ full, and were lost */
 	int ctxs, pds, cqs, srqs, qps, mrs, ids; /* existing objects */
-	unsigned int mr_access;			 /* of the last memory registration */
-	struct ibv_qp_attr rts;			 /* of the last queue pair that became RTS */
+	unsigned int mr_access;			 /* access flags of the last memory registration */
+	struct ibv_qp_attr rts;			 /* attributes of the last QP that became RTS */
 };
 
 extern struct sim sim;

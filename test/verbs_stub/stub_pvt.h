@@ -48,7 +48,7 @@ struct stub_srq {
 
 struct stub_wr {
 	uint64_t wr_id;
-	uint32_t opcode; /* of the completion */
+	uint32_t opcode; /* opcode of the completion */
 	uint32_t flags;
 };
 

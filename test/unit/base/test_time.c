@@ -82,7 +82,9 @@ test_real_conversions(void **state)
 	(void)state;
 	assert_int_equal(leat_us_to_cycles(0), 0);
 	assert_int_equal(leat_cycles_to_ns(0), 0);
-	/* There and back: the loss is the rounding of both directions. */
+	/*
+	 * From us to cycles and back: the difference is at most the rounding of both conversions.
+	 */
 	for (us = 1; us < UINT64_C(1) << 40; us = us * 7 + 3) {
 		back = leat_cycles_to_ns(leat_us_to_cycles(us));
 		assert_true(back <= us * 1000 + us / 1000000 + 1);

@@ -111,7 +111,7 @@ same_seed(void **state)
 	run(F_MIX7, "one", &first);
 	run(F_MIX7, "one", &again);
 	assert_memory_equal(&first, &again, sizeof(first));
-	/* There were faults at all. */
+	/* The run had faults: otherwise two runs would prove nothing. */
 	assert_true(first.stats.delayed > 0);
 	assert_true(first.stats.reordered > 0);
 	assert_true(first.stats.refused > 0);

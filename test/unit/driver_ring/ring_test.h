@@ -36,7 +36,7 @@ void ring_test_connect(struct leat_ep *a, struct leat_ep *b, const char *addr, u
 void ring_pair_open(struct ring_pair *p, const char *dev, const struct leat_ep_conf *conf);
 void ring_pair_close(struct ring_pair *p);
 
-/* Poll until an op comes back, which must be the next one. */
+/* Poll until an op comes back. @return the op */
 struct leat_op *ring_test_wait(struct leat_ep *ep);
 /* As ring_test_wait(), driving the other endpoint as well. */
 struct leat_op *ring_test_wait2(struct leat_ep *ep, struct leat_ep *other);

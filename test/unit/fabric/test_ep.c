@@ -122,7 +122,9 @@ test_connect_events(void **state)
 	assert_memory_equal(ev.priv, "yes", 3);
 	assert_non_null(strstr(ev.text, "there:1"));
 
-	/* Connected and disconnected between two calls: both events come, in order. */
+	/*
+	 * A disconnect by this side gives one DISCONNECTED event; a second disconnect is refused.
+	 */
 	assert_int_equal(leat_ep_disconnect(ep, (uint16_t)id), 0);
 	ev = event(ep, LEAT_EV_DISCONNECTED, (uint16_t)id);
 	assert_int_equal(ev.status, -ECONNABORTED);

@@ -81,7 +81,7 @@ takes_its_arguments(void)
 	CHECK(leat_dev_by_name("fabric_mock1") == NULL);
 	CHECK(leat_dev_get(2) == NULL);
 	CHECK(rte_lcore_count() == 1);
-	/* The handler that a device's library installed is replaced again. */
+	/* The signal handler that a device's library installed is undone. */
 	CHECK(sigaction(SIGTERM, NULL, &sa) == 0 && sa.sa_handler == SIG_DFL);
 	CHECK(leat_init(argc, argv) == -EALREADY);
 	CHECK(leat_cleanup() == 0);

@@ -94,8 +94,8 @@ again(void *arg)
 }
 
 /*
- * Messages that send messages to their own reactor: each turn ends nevertheless, and nothing
- * starves.
+ * Messages that send messages to their own reactor: each turn ends nevertheless, and calls the
+ * poller.
  */
 static void
 test_endless(void **state)

@@ -226,7 +226,7 @@ test_failed_op_keeps_its_place(void **state)
 	assert_int_equal(t.ep.stats.tx_bytes, 3);
 }
 
-/* Little room: several polls return ops in order, also ops that complete meanwhile. */
+/* With little room, several polls return the ops in order, also those that complete in between. */
 static void
 test_output_room(void **state)
 {
