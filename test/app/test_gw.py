@@ -267,7 +267,7 @@ def client_killed():
 
 @case
 def many_connects():
-    """A thousand clients, ten thousand in soak, while another client transfers data."""
+    """A thousand clients, in soak ten thousand, are served while another client transfers data."""
     with Server() as s, gateways(s) as g:
         steady = g.connect()
         value = os.urandom(100000)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Errors of usage, and which clients may connect: test_gw_usage.py LEAT_REDIS_GATEWAY"""
+"""Errors of usage are reported; and which clients may connect: test_gw_usage.py LEAT_REDIS_GATEWAY
+"""
 
 import json
 import re

@@ -10,7 +10,7 @@ from perf_lib import (Listener, Port, Proc, SIGCONT, SIGINT, SIGKILL, SIGSTOP, S
                       case, check, clean, client, main, need_device, results)
 
 VDEV = sys.argv[2]
-# All ops, or some of each test.
+# True: run all ops; False: only some ops of each test.
 ALL = sys.argv[3:] == ["all"]
 # Rows come quickly, so a row shows that the run is going on; all rows take a minute and more.
 MANY = ["--size", ",".join(["1", "4K", "64K"] * 1300), "-D", "0.02"]

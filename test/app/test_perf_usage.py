@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Errors of usage, and nothing hangs: test_perf_usage.py LEAT_PERF"""
+"""Errors of usage are reported, and nothing hangs: test_perf_usage.py LEAT_PERF"""
 
 import json
 import os

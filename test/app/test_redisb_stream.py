@@ -26,7 +26,7 @@ def alone():
 
 
 def both(app, server=(), eal=None):
-    """Run with a server that has the same options."""
+    """Run a benchmark and a server, which share the options `server`."""
     if alone():
         return bench(["--respond"], app + list(server),
                      (eal or ["-l", str(CPU_A)]) + ["--vdev=" + VDEV])

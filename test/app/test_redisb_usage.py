@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Errors of usage, and nothing hangs: test_redisb_usage.py LEAT_REDIS_BENCH"""
+"""Errors of usage are reported, and nothing hangs: test_redisb_usage.py LEAT_REDIS_BENCH"""
 
 import json
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Errors of usage, and nothing hangs: test_rpcb_usage.py LEAT_RPC_BENCH"""
+"""Errors of usage are reported, and nothing hangs: test_rpcb_usage.py LEAT_RPC_BENCH"""
 
 import json
 import re

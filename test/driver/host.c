@@ -25,7 +25,7 @@
 
 struct ct_host {
 	enum { NONE, HERE, LCORE, PROC } kind;
-	/* of kinds HERE and LCORE (on LCORE the agent belongs to that lcore) */
+	/* only for kinds HERE and LCORE; on LCORE the agent belongs to that lcore */
 	struct ct_agent *agent;
 	int fd;
 	int far_fd;

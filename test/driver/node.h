@@ -115,7 +115,7 @@ struct ct_node {
 	struct ct_region regions[CT_MRS];
 	uint32_t nb_regions;
 
-	struct ct_logged *log; /* ring of CT_EVENT_LOG */
+	struct ct_logged *log; /* ring of CT_EVENT_LOG entries */
 	uint32_t nb_log;
 	/* by type: position in the log before which no event of this type waits to be taken */
 	uint32_t log_from[LEAT_EV_SHUTDOWN + 1];

@@ -42,7 +42,7 @@ receives(void)
 	ct_pair_close(&p);
 }
 
-/* The values that leat_op_cancel() returns. */
+/* leat_op_cancel() returns the documented value in each state of an op. */
 static void
 answers(void)
 {

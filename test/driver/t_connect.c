@@ -4,7 +4,7 @@
 
 #include "ct.h"
 
-/* The states that a peer goes through, and its user pointer. */
+/* A peer goes through the documented states, and its events have its user pointer. */
 static void
 states(void)
 {

@@ -115,7 +115,7 @@ short_message(void)
 	ct_pair_close(&p);
 }
 
-/* Receives are posted after the messages were sent. */
+/* Receives that are posted after the messages were sent get these messages. */
 static void
 receive_comes_late(void)
 {

@@ -173,7 +173,7 @@ nb_shared(void)
 	return n;
 }
 
-/* Run until killed. */
+/* Run a victim, until it is killed. */
 static void
 victim(int fd, int survivor, bool listens, const char *addr, uint64_t seed)
 {

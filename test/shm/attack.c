@@ -202,7 +202,7 @@ publish(struct intruder *in)
 	in->place = next & in->tx.mask;
 	in->nr++;
 	if (wild(in) && seldom(in, 20))
-		in->nr += 65536 - in->shape.nb; /* the number of another lap */
+		in->nr += 65536 - in->shape.nb; /* skip to a message number of another lap */
 }
 
 /* Change a message that was published. */

@@ -63,7 +63,7 @@ struct intruder {
 	int fds[SHM_FDS + 2]; /* if it shares, also those of table and piece */
 	bool shares;
 	struct ring_lane tx;
-	/* Of the victim. */
+	/* What the victim's hello says, and the memory that came with it. */
 	struct shm_hello theirs;
 	struct shm_memory their_lane, their_own, their_word, their_board;
 	struct ring_lane rx;
@@ -71,7 +71,7 @@ struct intruder {
 	/* Positions at which an honest peer would write next. */
 	uint64_t nr, put, ack;
 	uint32_t place;
-	/* heads of slots that were acked; head of the slot whose sender was told to go on */
+	/* heads of slots that were acked; head of the slot last acked with RING_GO */
 	uint64_t acked[INTRUDER_ACKED], going;
 	uint32_t wild_period;		   /* one in this many writes is wild: see wild() */
 	char addr[LEAT_EXCHANGE_ADDR_MAX]; /* where the intruder listens */

@@ -166,7 +166,7 @@ victim(const struct steps_scenario *sc)
 	_exit(0);
 }
 
-/* The victim as a fork of the zygote. */
+/* Run the victim, which is a fork of the zygote. */
 static void
 victim_with_eal(void)
 {

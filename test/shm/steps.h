@@ -101,7 +101,7 @@ struct steps_node {
 	struct leat_mr *mr;
 	struct leat_rkey mine, theirs; /* keys of the memory that the other endpoint accesses */
 	uint8_t *memory;
-	uint16_t peer; /* the other living endpoint */
+	uint16_t peer; /* id of the other living endpoint */
 	bool up;
 	struct leat_op recv[16], send[3], onesided;
 	uint8_t *recv_buf, *send_buf, *onesided_buf;

@@ -108,6 +108,6 @@ steps_watch_call(pid_t pid, uint64_t at)
 
 	errno = 0;
 	word = ptrace(PTRACE_PEEKTEXT, pid, at, NULL);
-	/* If reading the word failed, it crosses the end of a mapping: no system call there. */
+	/* A word that can't be read crosses the end of a mapping: no system call is there. */
 	return errno == 0 && (word & 0xffff) == SYSCALL;
 }

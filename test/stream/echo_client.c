@@ -26,7 +26,7 @@ struct talker {
 	uint64_t total; /* bytes there and back */
 	uint64_t written, read;
 	uint32_t piece, left; /* index of the next piece; bytes of the current one still to write */
-	uint32_t again;	      /* streams still to come in this place */
+	uint32_t again;	      /* streams still to be opened in this place */
 	bool paused, was_paused, shut;
 	struct leat_timer pause;
 	struct leat_stream_out out; /* with opt.zero_copy */

@@ -110,7 +110,8 @@ class FakeBlock:
         return offset
 
     def begin(self, offset: int) -> None:
-        """Make a record, a change or a lease odd: it is being written from now on."""
+        """Make the sequence number of a record, a change or a lease odd, as while it is being
+        written."""
         (seq,) = struct.unpack_from("<Q", self.map, offset)
         struct.pack_into("<Q", self.map, offset, seq + 1)
 

@@ -22,7 +22,7 @@ def bump(value, best, width):
 
 @dataclasses.dataclass
 class Landscape:
-    """value(settings) is larger when better; guard(settings) is the excess() of a guard."""
+    """value(settings): the larger, the better. guard(settings): by how much a guard is exceeded."""
 
     name: str
     knobs: list

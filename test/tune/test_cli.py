@@ -189,7 +189,7 @@ class One(Cli):
             status, _, err = self.run_it(*words)
             self.assertEqual(status, 2, words)
             self.assertIn("leat-tune", err)
-        # Commands for shells only are not offered.
+        # Commands that only shells need, for completion, are not offered.
         self.assertNotIn("'complete'", self.run_it("nonsense")[2])
 
     def test_for(self):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Blocks, schemas and processes that are broken, or made to do harm: an error in bounded time, no
-more."""
+"""Blocks, schemas and processes that are broken, or made to do harm: all that they cause is an
+error, in bounded time."""
 
 import json
 import os

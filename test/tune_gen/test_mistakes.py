@@ -309,7 +309,7 @@ def enums_and_strings():
           ('size = 8', 'size = 1 # <- from 2 to 4096'),
           ('size = 8', 'size = 4097 # <- from 2 to 4096'),
           ('size = 8', 'size = "8" # <- must be an integer'))
-    # names in C
+    # different names that would be the same in C
     twice = BOOL.replace('"enabled"', '"mode_one"')
     refused(TOP + twice + ENUM.replace("[[setting]]", "[[setting]] # <- KV_TUNE_MODE_ONE"))
     refused(TOP + ENUM.replace('"mode"', '"setting"').replace(

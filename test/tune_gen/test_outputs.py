@@ -151,7 +151,8 @@ def mlos_has_what_it_reads():
 
 
 def compiles_without_a_warning():
-    """Random descriptions, with every compiler found; leat itself is built with one of them."""
+    """The output for random descriptions compiles with every compiler found, not only the one that
+    builds leat."""
     flags = subprocess.run(["pkg-config", "--cflags", "libdpdk"], capture_output=True, check=True,
                            encoding="utf-8").stdout.replace("-I", "-isystem").split()
     flags += ["-I" + os.path.join(gen.TOP, d) for d in ("lib/tune", "lib/base")]

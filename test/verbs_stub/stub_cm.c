@@ -126,7 +126,7 @@ rdma_destroy_id(struct rdma_cm_id *id)
 	return 0;
 }
 
-/* Every local address is of sim0. */
+/* Every local address belongs to sim0. */
 int
 rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 {
@@ -139,7 +139,7 @@ rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 	return 0;
 }
 
-/* Port 7000 is of sim0, any other one of sim1. */
+/* Addresses with port 7000 are reached through sim0, all others through sim1. */
 int
 rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src, struct sockaddr *dst, int timeout_ms)
 {

@@ -170,10 +170,7 @@ dies(void **state)
 	fault_pair_close(&p);
 }
 
-/*
- * Messages that arrived although their send failed: about half of those in flight when the peer
- * died.
- */
+/* About half of the messages in flight when a peer dies arrive, although their sends fail. */
 static void
 lost_acknowledgements(void **state)
 {

@@ -212,7 +212,7 @@ client(void **state)
 		assert_int_equal(c.p.b.connects, 1);
 		receive_all(&c, 100 * then);
 	}
-	/* The client's messages, cut off at each byte. */
+	/* Send the client's messages, cut off after each number of bytes. */
 	send_all(&c, 7000);
 	for (i = 0; i <= c.hello_len; i++) {
 		fd = tcp_connect(&c.p.b);

@@ -421,7 +421,9 @@ close_with_ops(void **state)
 			s[i] = ring_test_send(p.pa, big[i], sizeof(big[i]));
 			ring_test_post(p.a, &s[i]);
 		}
-		/* matches the first message; the others are unexpected */
+		/*
+		 * this poll matches the first message with the receive; the others are unexpected
+		 */
 		(void)leat_ep_poll(p.b, NULL, 0);
 		if (who == 0)
 			assert_int_equal(leat_ep_disconnect(p.a, p.pa), 0);

@@ -533,8 +533,8 @@ flood_run(void *arg)
 }
 
 /*
- * The first thread has a CPU of its own, that of EAL's main lcore, which the second thread would
- * inherit.
+ * The first thread is bound to the CPU of EAL's main lcore. The second thread would inherit that
+ * CPU: let it run on any CPU.
  */
 static void *
 flood_elsewhere(void *arg)

@@ -131,7 +131,7 @@ connect_to(uint32_t n)
 	}
 }
 
-/* @return cycles of a poll that finds nothing, the smallest of many */
+/* @return cycles of a poll that finds nothing: the smallest of many measurements */
 static uint64_t
 idle_poll(void)
 {

@@ -19,8 +19,8 @@
 
 /* Indices of the devices. */
 enum {
-	STUB_WR,     /* ibv_wr_*, ibv_start_poll */
-	STUB_POST,   /* ibv_post_send, ibv_poll_cq */
+	STUB_WR,     /* has ibv_wr_* and ibv_start_poll */
+	STUB_POST,   /* has only ibv_post_send and ibv_poll_cq */
 	STUB_SIGNAL, /* as STUB_POST, with every 4th send signaled */
 	STUB_DEVS,
 	/* the others are for single tests: how memory is registered ... */

@@ -209,8 +209,8 @@ breaks(void **state)
 }
 
 /*
- * Peers disconnect, without and with ops in flight, or the device is removed: status of the event
- * and of the ops.
+ * When peers disconnect, without or with ops in flight, or the device is removed, the event and the
+ * ops have the right status.
  */
 static void
 leaves(void **state)

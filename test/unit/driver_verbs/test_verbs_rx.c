@@ -33,7 +33,7 @@ static struct leat_op ops[OPS];
 static uint64_t bufs[OPS];
 static struct leat_mr *mr;
 
-/* The SRQ, and the sends of the loop queue pair. */
+/* The model: the SRQ as a FIFO, and the number of sends of the loop queue pair. */
 static uint32_t fifo[DEPTH + 1], nb_fifo;
 static uint32_t loop_sends;
 
@@ -386,7 +386,7 @@ picture(void **state)
 
 /*
  * A long message still uses a receive when the loop queue pair finds the SRQ empty: the other
- * receives work on.
+ * receives still take messages.
  */
 static void
 in_use(void **state)

@@ -336,7 +336,7 @@ test_stale(void **state)
 	process_kill(second);
 	assert_true(exists("name-cache"));
 	assert_true(exists("port-7000"));
-	/* Any listener removes such names, and no other files. */
+	/* Any listener removes the names of killed listeners, and no other files. */
 	fd = open(path_of("name-file"), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
 	assert_true(fd >= 0);
 	close(fd);

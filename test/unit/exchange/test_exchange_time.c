@@ -77,7 +77,7 @@ test_refused_for_good(void **state)
 	leat_clock_mock_set(&mock);
 	side_open(&a, NULL, NULL);
 	assert_true(leat_exchange_connect(a.x, addr, 3000000, &none, NULL) > 0);
-	/* Steps of 10 ms: attempts and pauses, until the last step. */
+	/* In steps of 10 ms the connector tries and pauses; it fails only in the last step. */
 	for (i = 0; i < 299; i++) {
 		mock += 10000000;
 		side_poll(&a);

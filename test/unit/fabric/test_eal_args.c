@@ -82,7 +82,7 @@ test_devices(void **state)
 	assert_string_equal(s.specs[0], "fabric_ring1");
 	assert_int_equal(count_args(&s, "--vdev"), 0);
 	eal_args_free(&s);
-	/* --vdev without a value: EAL complains. */
+	/* --vdev without a value is left to EAL, which reports the mistake. */
 	split(&s, (char *)"--vdev", NULL);
 	assert_int_equal(s.nb_specs, 0);
 	assert_int_equal(count_args(&s, "--vdev"), 1);

@@ -202,7 +202,7 @@ test_registration(void **state)
 	swap_there = false;
 	assert_int_equal(software(), TAGGED);
 	mock_tags = true;
-	assert_int_equal(software(), SWAP); /* all ops that the device does not have */
+	assert_int_equal(software(), SWAP); /* the device lacks only this op */
 	late_there = false;
 	swap_there = true;
 }

@@ -247,7 +247,9 @@ ask_remove(void)
 	assert_int_equal(leat_reactor_call(app.r, remove_it, NULL), 0);
 }
 
-/* Remove the endpoint while the reactor sleeps and it is armed, with a completion ready. */
+/*
+ * Remove the endpoint while the reactor sleeps and the endpoint is armed, with a completion ready.
+ */
 static void
 ask_remove_busy(void)
 {

@@ -62,7 +62,7 @@ test_full(void **state)
 
 	(void)state;
 	assert_non_null(r);
-	/* Room is rounded up to 2^n. */
+	/* The number of messages is rounded up to a power of 2. */
 	for (i = 0; i < 8; i++)
 		assert_int_equal(leat_reactor_call(r, note, &v), 0);
 	rte_errno = 0;

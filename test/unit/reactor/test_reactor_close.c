@@ -200,7 +200,7 @@ test_destroyed(void **state)
 	assert_int_equal(ran, 1);
 	assert_int_equal(dropped, 2);
 
-	/* A reactor that never ran. */
+	/* A reactor that never ran drops its message, too. */
 	r = test_reactor("r");
 	assert_int_equal(leat_reactor_call_drop(r, on_message, on_drop, NULL), 0);
 	assert_int_equal(leat_reactor_destroy(r), 0);
@@ -366,7 +366,7 @@ test_ring_wraps(void **state)
 
 struct stress {
 	struct leat_reactor *r;
-	uint64_t until; /* number of messages after which it stops */
+	uint64_t until; /* number of messages after which the reactor stops */
 	uint32_t end;
 	uint64_t accepted[SENDERS];
 	uint64_t refused;

@@ -14,7 +14,7 @@ enum point {
 	BEFORE,
 	POLLED,	   /* BLOCKED is not announced yet */
 	ARM,	   /* BLOCKED is announced */
-	ANNOUNCED, /* the endpoint has announced it, too */
+	ANNOUNCED, /* the endpoint has announced that it is armed */
 	LOOKED,
 	ASLEEP,
 	DISARMED,

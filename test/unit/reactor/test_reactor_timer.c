@@ -147,7 +147,7 @@ test_periodic(void **state)
 		assert_int_equal(t.fired, i * 700 / 1000);
 		assert_true(leat_timer_active(&t.timer));
 	}
-	/* Ten expiries missed: one is called, and a new phase begins. */
+	/* When ten expiries were missed, the timer is called once, and a new phase begins. */
 	test_clock += 10300 * US;
 	test_turns(r, 3);
 	assert_int_equal(t.fired, 351);

@@ -227,7 +227,10 @@ test_no_wake_up_is_lost(void **state)
 	ping_pong(8, 3000);
 }
 
-/* A large message, in several pieces, that completes only when the other side has taken it. */
+/*
+ * Large messages, sent in several pieces: a send completes only when the other side has taken the
+ * whole message.
+ */
 static void
 test_large(void **state)
 {

@@ -136,7 +136,7 @@ test_junk(void **state)
 	len = record_build(buf, &rec);
 	write_file(&dir, "leat.session", buf, len);
 	assert_refused(dir.path, 1, ETIMEDOUT, "is not valid");
-	/* Rank 0 finds this in place of rank 1's file. */
+	/* Rank 0 finds junk in the place of rank 1's file. */
 	write_file(&dir, "leat.1", junk, sizeof(junk));
 	assert_refused(dir.path, 0, ETIMEDOUT, "leat.1 is not valid");
 }

@@ -389,7 +389,10 @@ test_hostile(void **state)
 	fake_set(3, key, "", 0, true);
 	assert_int_equal(leat_rendezvous_fence(rv, ENOUGH_US), -ETIMEDOUT);
 	assert_msg_has("missing are ranks 1-3 of 4; the record that rank ");
-	/* Rank 3's record under the name of rank 1; a record of another job; of a later round. */
+	/*
+	 * Also refused: another rank's record in the place of rank 1's, and a record of a job of
+	 * another size.
+	 */
 	fake_set(1, key_of(2, key), buf, record_build(buf, &wrong), true);
 	wrong.rank = 2;
 	wrong.size = 3;

@@ -167,7 +167,7 @@ qm_fake_ep_init(struct qm_fake_ep *fake, const struct qm_conf *conf, struct qm *
 		fake->peers[i].id = i;
 		fake->peers[i].state = i < QM_PEERS_UP ? LEAT_PEER_UP : LEAT_PEER_FREE;
 	}
-	/* Not CLOSING: this endpoint has no part that knows how a closing peer ends. */
+	/* The state is not CLOSING, since the code that ends a closing peer is missing here. */
 	fake->peers[QM_PEERS_UP].state = LEAT_PEER_ACCEPTED;
 }
 
@@ -301,7 +301,7 @@ qm_pick(struct qm *m)
 			if (i != QM_NONE)
 				return i;
 		}
-		return m->flight[0]; /* an op without a queue */
+		return m->flight[0]; /* only ops without a queue are in flight: the first of them */
 	case QM_NEWEST:
 		return m->flight[m->nb_flight - 1];
 	case QM_BLOCKED:

@@ -133,7 +133,7 @@ struct qm {
 	struct leat_op **burst;
 	/* The plan for the next poll of the device. */
 	uint32_t plan;	     /* number of ops to finish */
-	bool plan_heed_room; /* but no more than the caller has room for */
+	bool plan_heed_room; /* finish no more ops than the caller has room for */
 	bool in_poll;
 	uint64_t poll_now; /* timestamp of this poll, 0: not needed yet */
 	volatile uint64_t clock;

@@ -352,7 +352,7 @@ test_hold_times(void **state)
 	assert_int_equal(stats.returned, 4);
 	assert_int_equal(stats.held, 3);
 	assert_int_equal(stats.held_now, 0);
-	/* 90, 75, 75; a cycle of the mock clock is a nanosecond */
+	/* held back for 90, 75 and 75 units of cycles; a cycle of the mock clock is a nanosecond */
 	assert_int_equal(q->held_time, 240);
 	assert_in_range(stats.held_avg_ns, 80 * unit - 1, 80 * unit);
 	assert_in_range(stats.held_max_ns, 90 * unit - 1, 90 * unit);

@@ -106,7 +106,7 @@ drv_cancel(struct leat_ep *ep, struct leat_op *op)
 	struct qm_op *o = (struct qm_op *)(void *)op;
 
 	QM_CHECK(&m, ep == m.ep && o->in_flight && !o->cancel);
-	/* If the deadline asked for it, it must have passed. */
+	/* If the op's deadline asked the device to end the op, that deadline must have passed. */
 	if (op->state == LEAT_OP_EXPIRED) {
 		QM_CHECK(&m, (o->in.flags & LEAT_OP_F_DEADLINE) != 0 && o->in.deadline <= m.clock);
 		o->expired = true;
