@@ -345,7 +345,7 @@ test_a_wrong_byte_is_found_wherever_it_is(void **state)
 	buf[1000] = 0x5a;
 	perf_fill(buf, 1000, key);
 	assert_int_equal(buf[1000], 0x5a);
-	/* of another message, another direction, another size, or shifted */
+	/* contents of another message, direction or size, or shifted ones, are found to be wrong */
 	assert_true(perf_verify(buf, 1000, perf_key(1, PERF_TO_SERVER, 6, 1000)) >= 0);
 	assert_true(perf_verify(buf, 1000, perf_key(1, PERF_TO_CLIENT, 5, 1000)) >= 0);
 	assert_true(perf_verify(buf, 1000, perf_key(1, PERF_TO_SERVER, 5, 1001)) >= 0);

@@ -56,7 +56,8 @@ modules=(
 apt_own=(-o "Dir::State::Lists=$state/apt/lists" -o "Dir::Cache=$state/apt/cache")
 apt_options=()
 
-# run_apt PROGRAM ARGUMENT...: with the system's package lists, or this script's
+# run_apt PROGRAM ARGUMENT...: run a program of apt with the system's package lists, or this
+# script's
 run_apt() {
 	local program=$1
 	shift

@@ -172,7 +172,7 @@ struct steps_victim {
 	struct leat_mr *mr;
 	struct leat_rkey key, theirs;
 	uint16_t peer;
-	/* for the ops that the victim posts: in the notes, or in EAL memory of its own */
+	/* buffers of the ops that the victim posts: in the notes, or in EAL memory of its own */
 	uint8_t *buf;
 	struct leat_op op[STEPS_BURST];
 };

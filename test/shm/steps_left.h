@@ -13,7 +13,7 @@ struct steps_left {
 	int names; /* names in the device's directory */
 };
 
-/* directory: of the device; NULL with abstract names */
+/* directory: the device's; NULL if its names are abstract */
 struct steps_left steps_left_count(const char *directory);
 void steps_left_compare(const struct steps_left *before, const char *directory);
 

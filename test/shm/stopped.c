@@ -85,7 +85,7 @@ initiator(void)
 	size_t i;
 	int peer;
 
-	/* End with the target. */
+	/* End when the target ends. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	CHECK(words != NULL && ep != NULL, "%s", leat_err_msg());
 	peer = leat_ep_connect(ep, ADDR, NULL);

@@ -381,7 +381,7 @@ class RealDeaths(Deaths, Case):
             p.wait()
 
     def test_talk(self):
-        """Its messages are those that this module expects."""
+        """The messages of the real process are those that leat_tune expects."""
         self.start()
         process = self.only()
         with process.session("test") as s:

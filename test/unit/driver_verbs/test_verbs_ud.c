@@ -210,8 +210,8 @@ hostile(void **state)
 	BAD(4, 2);				   /* version */
 	BAD(5, VB_SIDR_CONNECT - VB_UD_HELLO + 1); /* more data than the message has room for */
 	BAD(5, 255);
-	BAD(11, 1); /* 25 bits */
-	BAD(8, 0);  /* the fabric's own key */
+	BAD(11, 1); /* a QP number of 25 bits */
+	BAD(8, 0);  /* QP 0 and QP 1 belong to the fabric's management */
 	BAD(8, 1);
 	BAD(15, 0x80); /* a privileged key */
 	memcpy(bad, good, sizeof(bad));

@@ -495,7 +495,7 @@ test_busy_for_good(void **state)
 		side_poll(&s);
 		assert_int_equal(good.head, good.tail);
 	}
-	/* With pauses of up to 100 ms: about 40 attempts in 3 s. */
+	/* Pauses of up to 100 ms leave time for about 40 attempts in 3 s. */
 	assert_in_range(side_stats(&s).busy, 10, 150);
 	side_until(&good, (mock += 10000000, side_poll(&s), good.head != good.tail));
 	ev = side_event(&good, NULL);

@@ -350,7 +350,7 @@ test_ep_drain(void **state)
 	assert_in_range(test_clock, begin + 750 * US, begin + 1 * MS + 50 * US);
 	app_end(&a);
 
-	/* A stop without time, and one without a deadline. */
+	/* A stop with a time of 0, and a stop without a deadline. */
 	drain_init(&a, UINT_MAX);
 	leat_reactor_stop(a.r, 0);
 	(void)test_turns_until_stopped(a.r);

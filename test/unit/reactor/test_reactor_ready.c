@@ -229,7 +229,7 @@ round_of(enum leat_idle_policy policy, enum giver what)
 		int ret = leat_reactor_turn(app.r);
 
 		assert_true(ret >= 0);
-		/* A program with a loop of its own may sleep after a 0. */
+		/* A program with a loop of its own may sleep when a turn returns 0. */
 		if (app.work)
 			assert_int_equal(ret, 1);
 	}

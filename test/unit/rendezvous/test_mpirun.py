@@ -263,13 +263,13 @@ def main():
         except Exception:  # a test's own mistake fails it, too
             results[number] = traceback.format_exc()
 
-    # At the same time: they mostly wait.
+    # Run the tests at the same time: they mostly wait.
     threads = [threading.Thread(target=run, args=(n,)) for n in range(len(tests))]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    # The jobs of tests that failed.
+    # Stop the jobs of tests that failed.
     for job in Job.all:
         job.stop()
     print(f"1..{len(tests)}")

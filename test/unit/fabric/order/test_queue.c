@@ -404,7 +404,7 @@ test_hold_time_wraps(void **state)
 	assert_int_equal(q->held_max, 7);
 }
 
-/* A year of holds does not overflow the mean. */
+/* A year of time held back does not overflow the mean. */
 static void
 test_hold_stats_large(void **state)
 {
