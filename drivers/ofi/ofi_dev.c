@@ -16,8 +16,9 @@
 /* The driver's own bounds of tx= and rx=; the provider's bounds may be narrower. */
 #define DEPTH_MIN 1
 #define DEPTH_MAX 32768
-/* The exchange of addresses has at most 32768 connections and requests at a time. */
-#define PEERS_MAX 32767
+/* The exchange of addresses has at most 32768 connections; 16 are left for requests to connect. */
+#define PEERS_MAX 32752
+#define PER_SOURCE_MAX 32767
 
 /* Find an interface's address: IPv4 before IPv6, a link-local one only if there is no other. */
 static int
@@ -204,7 +205,7 @@ find_limits(struct ofi_dev *d, const struct rte_kvargs *kv)
 	uint32_t tags = 0;
 
 	if (leat_driver_arg_u32(kv, "tags", 0, 1, &tags) < 0 ||
-	    leat_driver_arg_u32(kv, "per_source", 0, PEERS_MAX, &d->per_source) < 0)
+	    leat_driver_arg_u32(kv, "per_source", 0, PER_SOURCE_MAX, &d->per_source) < 0)
 		return -EINVAL;
 	d->ops = LEAT_OP_BIT(LEAT_OP_SEND) | LEAT_OP_BIT(LEAT_OP_RECV);
 	if ((d->caps & FI_TAGGED) != 0 && tags != 0)

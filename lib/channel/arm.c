@@ -28,10 +28,11 @@ leat_channel_set_eventfds(struct leat_channel *ch, const int *fds, unsigned int 
 	unsigned int i;
 	int ret, flags;
 
-	if (ch->notify != LEAT_CHANNEL_NOTIFY_EVENTFD || n != ch->participants)
-		return chan_err(EINVAL, "channel: %u eventfds, where %u participants notify by %s",
-				n, ch->participants,
-				ch->notify == LEAT_CHANNEL_NOTIFY_EVENTFD ? "them" : "none");
+	if (ch->notify != LEAT_CHANNEL_NOTIFY_EVENTFD)
+		return chan_err(EINVAL, "channel: eventfds, but it does not notify by them");
+	if (n != ch->participants)
+		return chan_err(EINVAL, "channel: %u eventfds for %u participants", n,
+				ch->participants);
 	if (atomic_load_explicit(&map->nb_efd, memory_order_relaxed) != 0)
 		return chan_err(EBUSY, "channel: its eventfds are set already");
 	for (i = 0; i < n; i++) {

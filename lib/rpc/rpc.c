@@ -74,11 +74,12 @@ limits_check(struct leat_rpc *rpc, const struct leat_rpc_conf *conf)
 	    conf->tx_packets > COUNT_MAX || conf->tickets > COUNT_MAX || conf->large > COUNT_MAX ||
 	    conf->segments > COUNT_MAX)
 		return leat_err(EINVAL,
-				"rpc on %s: %u slots (at most %u), max_msg %u (%u), %u packets, %u "
-				"tickets, %u long messages (%u each)",
+				"rpc on %s: %u slots (at most %u), max_msg %u (at most %u), %u "
+				"packets, %u tickets, %u long messages, %u segments (of each at "
+				"most %u)",
 				leat_ep_name(ep), rpc->slots, LEAT_RPC_SLOTS_MAX, rpc->max_msg,
 				MAX_MSG_MAX, conf->tx_packets, conf->tickets, conf->large,
-				COUNT_MAX);
+				conf->segments, COUNT_MAX);
 	return 0;
 }
 
