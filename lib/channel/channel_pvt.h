@@ -71,7 +71,7 @@ struct chan_header {
 
 /*
  * A participant. The word `owner` is the participant's whole identity, so that taking a slot is
- * one compare-and-swap. who.c describes the two kinds of this word.
+ * one compare-and-swap. owner.c describes the two kinds of this word.
  */
 struct chan_slot {
 	_Alignas(CHAN_LINE) _Atomic uint64_t owner; /* 0: free */
@@ -85,8 +85,8 @@ struct chan_slot {
 	_Atomic uint64_t before[LEAT_CHANNEL_COUNTERS]; /* value of count when the owner attached */
 };
 
-#define WHO_PID_BITS 22 /* a pid of Linux has 22 bits at most */
-#define WHO_PID_MASK ((UINT64_C(1) << WHO_PID_BITS) - 1)
+#define OWNER_PID_BITS 22 /* a pid of Linux has 22 bits at most */
+#define OWNER_PID_MASK ((UINT64_C(1) << OWNER_PID_BITS) - 1)
 
 /* Namespaces of a pid and a start time: inode numbers from /proc. pid 0: unknown */
 struct chan_ns {
@@ -415,18 +415,18 @@ void chan_process_self(struct chan_process *p);
 /* @return false: this process is a forked child of the one that attached */
 bool chan_process_is_self(const struct chan_process *p);
 
-/* ---- who.c ---- */
+/* ---- owner.c ---- */
 struct chan_ns chan_ns_self(void);
 /* Are the namespaces of a and b known, and the same? */
 bool chan_ns_same(struct chan_ns a, struct chan_ns b);
 /* Get the start time of this process. @return 0, -errno */
 int chan_start_self(uint64_t *start);
 /* Compose the word `owner` for a slot: of the holder of its lock; of a process, by its pid. */
-uint64_t chan_who_locked(struct leat_channel *ch, uint32_t slot);
-uint64_t chan_who_by_pid(struct leat_channel *ch, uint32_t slot, uint64_t start);
-void chan_who_describe(struct leat_channel *ch);
+uint64_t chan_owner_locked(struct leat_channel *ch, uint32_t slot);
+uint64_t chan_owner_by_pid(struct leat_channel *ch, uint32_t slot, uint64_t start);
+void chan_owner_describe(struct leat_channel *ch);
 /* Return the start time of the owner's process, in ticks since boot; 0: unknown */
-uint64_t chan_who_start(const struct leat_channel *ch, uint32_t slot, uint64_t owner);
+uint64_t chan_owner_start(const struct leat_channel *ch, uint32_t slot, uint64_t owner);
 /*
  * May the participant with this identity in its slot still run? Only a participant that is
  * certainly dead counts as dead.

@@ -72,8 +72,8 @@ look_at_slot(const struct leat_channel *ch, struct leat_channel_info *info, uint
 
 	*w = (struct leat_channel_who){
 		.slot = i,
-		.pid = (int32_t)(owner & WHO_PID_MASK),
-		.start = chan_who_start(ch, i, owner),
+		.pid = (int32_t)(owner & OWNER_PID_MASK),
+		.start = chan_owner_start(ch, i, owner),
 		.generation = atomic_load_explicit(&s->generation, memory_order_relaxed),
 		.alive = owner != 0 && chan_alive(ch, i, owner),
 		.waiting =

@@ -180,7 +180,7 @@ take(struct leat_channel *ch, int fd)
 		}
 		if (ret < 0)
 			return ret;
-		if (chan_slot_claim(ch, i, chan_who_locked(ch, i)))
+		if (chan_slot_claim(ch, i, chan_owner_locked(ch, i)))
 			return 1;
 		(void)set_lock(fd, i, F_UNLCK);
 	}

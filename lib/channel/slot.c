@@ -35,7 +35,7 @@ take_by_pid(struct leat_channel *ch, uint64_t start)
 
 	for (i = 0; i < ch->participants; i++) {
 		if (atomic_load_explicit(&ch->block->slots[i].owner, memory_order_relaxed) == 0 &&
-		    chan_slot_claim(ch, i, chan_who_by_pid(ch, i, start)))
+		    chan_slot_claim(ch, i, chan_owner_by_pid(ch, i, start)))
 			return 1;
 	}
 	return 0;
@@ -88,7 +88,7 @@ chan_slot_take(struct leat_channel *ch)
 		ret = by_pid ? take_by_pid(ch, start) : chan_lock_take(ch);
 		if (ret == 1) {
 			if (!by_pid)
-				chan_who_describe(ch);
+				chan_owner_describe(ch);
 			return 0;
 		}
 		if (ret == -EAGAIN) {

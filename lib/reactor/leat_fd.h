@@ -66,7 +66,7 @@ struct leat_fd {
 };
 
 /**
- * Add a descriptor. It remains the caller's, who must call leat_fd_del() before closing it.
+ * Add a descriptor. The caller still owns it, and calls leat_fd_del() before closing it.
  *
  * @param r
  *   The reactor.

@@ -338,6 +338,7 @@ count_least(uint32_t ops, uint32_t burst)
 		for (back = 0; back < burst; back += k)
 			k = least_poll_sent(&least_dev, send, BURST);
 	}
+	/* Take the receives back: the next count posts its own. */
 	least_dev.posted = least_dev.rx;
 	BENCH_USE(sum);
 }

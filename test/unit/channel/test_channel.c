@@ -295,7 +295,7 @@ a_pid_used_again(void **state)
 	shared_make(&s, &conf);
 	b = s.mem;
 	ch = shared_attach(&s, NULL);
-	b->slots[5].owner = ch->owner - (UINT64_C(1) << WHO_PID_BITS);
+	b->slots[5].owner = ch->owner - (UINT64_C(1) << OWNER_PID_BITS);
 	assert_int_equal(leat_channel_recover(ch), 1);
 	b->slots[5].owner = ch->owner;
 	assert_int_equal(leat_channel_recover(ch), 0);

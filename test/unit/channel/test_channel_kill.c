@@ -383,7 +383,7 @@ dead_in_copy(const struct ctx *c, const struct shared *copy, pid_t pid, uint64_t
 
 	memcpy(copy->mem, c->s.mem, copy->bytes);
 	for (i = 0; i < b->participants; i++) {
-		if ((pid_t)(b->slots[i].owner & WHO_PID_MASK) == pid)
+		if ((pid_t)(b->slots[i].owner & OWNER_PID_MASK) == pid)
 			b->slots[i].owner = dead;
 	}
 	ch = shared_attach(copy, NULL);

@@ -279,7 +279,7 @@ failure_at_wrap(void **state)
 
 /*
  * Among plain sends, ops on a queue of the caller's, on no queue and with a deadline complete as
- * well.
+ * well. Afterwards no deadline runs any more, and the send queue is empty.
  */
 static void
 other_queues(void **state)
@@ -299,7 +299,10 @@ other_queues(void **state)
 		s->ops[4].queue = LEAT_QUEUE_NONE;
 		s->ops[6].flags = LEAT_OP_F_DEADLINE;
 		s->ops[6].deadline = leat_now() + leat_us_to_cycles(60000000);
+		s->ops[11].q_next =
+			&s->ops[0]; /* of an earlier post: the newest op's has no meaning */
 		assert_int_equal(stub_post(s, 0, 12), 12);
+		assert_true(leat_wheel_queued(&s->ops[6].dl));
 		assert_int_equal(stub_complete(stub_qp(s, 0), 12, IBV_WC_SUCCESS), 12);
 		stub_collect(s);
 		assert_int_equal(s->nb_back, 12);
@@ -310,7 +313,20 @@ other_queues(void **state)
 		assert_int_equal(own.nb_posted, 1);
 		assert_int_equal(own.nb_returned, 1);
 		assert_int_equal(leat_ep_queue(s->ep, s->peer[0])->nb_returned, 10);
+		assert_null(leat_ep_queue(s->ep, s->peer[0])->head);
+		assert_false(leat_wheel_queued(&s->ops[6].dl));
 		assert_int_equal(leat_peer_inflight(&s->ep->peers[s->peer[0]]), 0);
+
+		/* Here the deadline alone ends the run of plain sends. */
+		stub_make(s, 20, 4, 0);
+		s->ops[21].flags = LEAT_OP_F_DEADLINE;
+		s->ops[21].deadline = leat_now() + leat_us_to_cycles(60000000);
+		assert_int_equal(stub_post(s, 20, 4), 4);
+		assert_int_equal(stub_complete(stub_qp(s, 0), 4, IBV_WC_SUCCESS), 4);
+		stub_collect(s);
+		assert_int_equal(s->nb_back, 16);
+		assert_int_equal(s->ops[21].status, 0);
+		assert_false(leat_wheel_queued(&s->ops[21].dl));
 		stub_close(s);
 	}
 }

@@ -201,7 +201,7 @@ test_detach(void **state)
 
 	(void)state;
 	task_test_begin(&t, NULL);
-	/* One task is detached before its end, the other one after it. */
+	/* The first task is detached before its end, the second task after its end. */
 	assert_int_equal(leat_task_detach(task_test_spawn(&t, "child", child, &us)), 0);
 	c = task_test_spawn(&t, "fine", fine, NULL);
 	test_turns(t.r, 1);

@@ -344,8 +344,9 @@ test_release(void **state)
 }
 
 /*
- * A connection ends with two messages that no request received: of one only the length has arrived,
- * of the other one the payload, too. The next connection, in the same slot, gets neither.
+ * A connection ends with two messages that no request received: the length of the first has
+ * arrived; the length and the payload of the second have. The next connection, in the same slot,
+ * gets neither message.
  */
 static void
 test_place_is_used_again(void **state)

@@ -29,7 +29,7 @@
 
 #define START_BITS 33
 #define START_MASK ((UINT64_C(1) << START_BITS) - 1)
-#define WHO_LOCKED (UINT64_C(1) << 63)
+#define OWNER_LOCKED (UINT64_C(1) << 63)
 #define GENERATION_MASK 255
 
 /* Read the start of a file, size - 1 bytes at most, as a string. @return bytes, or -1 */
@@ -136,17 +136,17 @@ next_generation(struct leat_channel *ch, uint32_t slot)
 }
 
 uint64_t
-chan_who_locked(struct leat_channel *ch, uint32_t slot)
+chan_owner_locked(struct leat_channel *ch, uint32_t slot)
 {
-	return WHO_LOCKED | next_generation(ch, slot) << WHO_PID_BITS |
-	       ((uint64_t)getpid() & WHO_PID_MASK);
+	return OWNER_LOCKED | next_generation(ch, slot) << OWNER_PID_BITS |
+	       ((uint64_t)getpid() & OWNER_PID_MASK);
 }
 
 uint64_t
-chan_who_by_pid(struct leat_channel *ch, uint32_t slot, uint64_t start)
+chan_owner_by_pid(struct leat_channel *ch, uint32_t slot, uint64_t start)
 {
-	return (next_generation(ch, slot) & GENERATION_MASK) << (WHO_PID_BITS + START_BITS) |
-	       (start & START_MASK) << WHO_PID_BITS | ((uint64_t)getpid() & WHO_PID_MASK);
+	return (next_generation(ch, slot) & GENERATION_MASK) << (OWNER_PID_BITS + START_BITS) |
+	       (start & START_MASK) << OWNER_PID_BITS | ((uint64_t)getpid() & OWNER_PID_MASK);
 }
 
 int
@@ -167,7 +167,7 @@ chan_start_self(uint64_t *start)
  * for leat_channel_inspect().
  */
 void
-chan_who_describe(struct leat_channel *ch)
+chan_owner_describe(struct leat_channel *ch)
 {
 	struct chan_slot *s = &ch->block->slots[ch->slot];
 	struct chan_ns ns = chan_ns_self();
@@ -192,7 +192,7 @@ described(const struct leat_channel *ch, uint32_t slot, uint64_t owner, uint64_t
 {
 	const struct chan_slot *s = &ch->block->slots[slot];
 
-	/* acquire: pairs with chan_who_describe() */
+	/* acquire: pairs with chan_owner_describe() */
 	if (atomic_load_explicit(&s->described, memory_order_acquire) != owner)
 		return false;
 	*start = atomic_load_explicit(&s->start, memory_order_relaxed);
@@ -203,14 +203,14 @@ described(const struct leat_channel *ch, uint32_t slot, uint64_t owner, uint64_t
 }
 
 uint64_t
-chan_who_start(const struct leat_channel *ch, uint32_t slot, uint64_t owner)
+chan_owner_start(const struct leat_channel *ch, uint32_t slot, uint64_t owner)
 {
 	struct chan_ns ns;
 	uint64_t start;
 
 	if (described(ch, slot, owner, &start, &ns))
 		return start;
-	return (owner & WHO_LOCKED) != 0 ? 0 : owner >> WHO_PID_BITS & START_MASK;
+	return (owner & OWNER_LOCKED) != 0 ? 0 : owner >> OWNER_PID_BITS & START_MASK;
 }
 
 static bool
@@ -238,10 +238,10 @@ bool
 chan_alive(const struct leat_channel *ch, uint32_t slot, uint64_t owner)
 {
 	struct chan_ns ns = { .pid = ch->block->pid_ns, .time = ch->block->time_ns };
-	uint64_t start = owner >> WHO_PID_BITS & START_MASK;
+	uint64_t start = owner >> OWNER_PID_BITS & START_MASK;
 	int held;
 
-	if ((owner & WHO_LOCKED) != 0) {
+	if ((owner & OWNER_LOCKED) != 0) {
 		held = chan_lock_is_held(ch, slot);
 		if (held >= 0)
 			return held != 0;
@@ -249,6 +249,6 @@ chan_alive(const struct leat_channel *ch, uint32_t slot, uint64_t owner)
 			return true;
 	}
 	/* The owner is dead for certain only if pid and start time mean the same to both. */
-	return process_lives((pid_t)(owner & WHO_PID_MASK), start) ||
+	return process_lives((pid_t)(owner & OWNER_PID_MASK), start) ||
 	       !chan_ns_same(chan_ns_self(), ns);
 }
