@@ -71,7 +71,10 @@ event(struct leat_ep *ep, enum leat_event_type type, struct leat_event *ev)
 
 /* ---- the initiator ---- */
 
-/* Connect again if the target refuses this process because it was slow. @return true: connected */
+/*
+ * Connect again if the target refuses this process because it was slow.
+ * @return true: connected, to ev->peer
+ */
 static bool
 connected(struct leat_ep *ep, struct leat_event *ev)
 {
@@ -98,13 +101,11 @@ initiator(void)
 	struct leat_rkey rkey;
 	struct leat_event ev;
 	size_t i;
-	int peer;
 
 	/* End when the target ends. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	CHECK(words != NULL && ep != NULL, "%s", leat_err_msg());
-	peer = leat_ep_connect(ep, ADDR, NULL);
-	CHECK(peer >= 0, "%s", leat_err_msg());
+	CHECK(leat_ep_connect(ep, ADDR, NULL) >= 0, "%s", leat_err_msg());
 	UNTIL(PATIENCE_US, , connected(ep, &ev), "the initiator is not connected");
 	memcpy(&rkey, ev.priv, sizeof(rkey));
 	/*
@@ -115,7 +116,7 @@ initiator(void)
 	UNTIL(PATIENCE_US, (void)leat_ep_events(ep, NULL, 0), leat_ep_poll(ep, &p, 1) == 1,
 	      "the target says nothing");
 	p = &op;
-	op.peer = (uint16_t)peer;
+	op.peer = ev.peer;
 	op.raddr = rkey.addr;
 	op.rkey = rkey.key;
 	do {
