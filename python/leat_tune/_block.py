@@ -7,8 +7,9 @@ and the bytes of one read are bounded. A wrong or malicious block therefore rais
 bounded time.
 
 A record that its process is writing is read again, a bounded number of times; after that the last
-consistent copy is used. The block of a process that was stopped while writing can therefore be
-read.
+consistent copy is used, or if there is none, the record is omitted. The block of a process that was
+stopped while writing can therefore be read. The writer may only wait for a CPU: a record without a
+copy is awaited longer, together at most 0.1 s in one reading of the block.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ SCHEMAS_MAX = 512
 SCHEMA_TEXT_MAX = 8 << 20  # bytes of all schemas of a block
 TRIES = 16  # reads of a record that is being written
 PATIENCE = 256  # repeated reads of all records together
+UNKNOWN_SECONDS = 0.1  # waits for all records without a copy together
 
 RECORD_ROW = 1
 RECORD_OWNER = 2
@@ -132,6 +134,7 @@ class Block:
         self._records: dict[int, tuple[int, Record]] = {}
         self._changes: tuple[int, list[Change]] = (0, [])
         self._patience = PATIENCE
+        self._unknown_until: float | None = None  # when the wait ends for records without a copy
 
     def close(self) -> None:
         if self._fd >= 0:
@@ -154,6 +157,7 @@ class Block:
     def head(self) -> Head:
         """Read and check the head, at the beginning of each reading of the block."""
         self._patience = PATIENCE
+        self._unknown_until = None
         # Try twice: the process may have changed the head during the first read.
         for tries in (1, 0):
             try:
@@ -196,10 +200,20 @@ class Block:
             time.sleep(50e-6)
         return True
 
+    def _await_unknown(self) -> bool:
+        """Whether to read again a record without a copy."""
+        now = time.monotonic()
+        if self._unknown_until is None:
+            self._unknown_until = now + UNKNOWN_SECONDS
+        if now >= self._unknown_until:
+            return False
+        time.sleep(1e-3)
+        return True
+
     # ---- records ----
 
     def records(self, head: Head, rows: bool) -> list[Record]:
-        """Return all objects, with or without rows; omit records that were never consistent."""
+        """Return all objects, with or without rows; omit records that are not consistent."""
         table = self._read(head.slots * _SLOT.size, head.slot_offset)
         # Overlapping records would be read twice: read no more bytes than the file has.
         budget = head.bytes
@@ -240,9 +254,12 @@ class Block:
                 # The place may have been reused since the directory was read: then omit it.
                 return None if record is None or record.id != id else (seq, record)
             tries += 1
-            if not self._again(tries):
-                break
-        return old if old is not None and old[1].id == id else None
+            if self._again(tries):
+                continue
+            if old is not None and old[1].id == id:
+                return old
+            if not self._await_unknown():
+                return None
 
     def _parse(self, head: Head, data: bytes) -> Record | None:
         (_, id, parent, schema_at, flags, hash, created, stamp, epoch, updates, settings_at,

@@ -117,11 +117,11 @@ class FakeBlock:
 
     end = begin
 
-    def report(self, offset: int, report: bytes) -> None:
+    def report(self, offset: int, report: bytes, time_ns: int) -> None:
         self.begin(offset)
         at, size = struct.unpack_from("<II", self.map, offset + 72)
         self.map[offset + at : offset + at + size] = report
-        struct.pack_into("<Q", self.map, offset + 40, time.monotonic_ns())
+        struct.pack_into("<Q", self.map, offset + 40, time_ns)
         (updates,) = struct.unpack_from("<Q", self.map, offset + 56)
         struct.pack_into("<Q", self.map, offset + 56, updates + 1)
         self.end(offset)

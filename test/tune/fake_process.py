@@ -64,6 +64,7 @@ class FakeObject:
         self.epoch = 0
         self.record = 0
         self.reported = False
+        self.time_ns: int | None = None  # of the report; None: now
 
 
 def _empty(report):
@@ -211,9 +212,14 @@ class FakeProcess:
 
     def report(self, path: str, **values) -> None:
         """Set measurements of an object."""
+        self.report_at(path, None, **values)
+
+    def report_at(self, path: str, time_ns: int | None, **values) -> None:
+        """Set measurements of an object, as they were at that time; None: as they remain."""
         with self._lock:
             o = self._at(path)
             o.report.update(values)
+            o.time_ns = time_ns
             self._write_report(o)
 
     def settings(self, path: str) -> dict:
@@ -227,11 +233,12 @@ class FakeProcess:
         return next((o for o in self._objects if o.id == id and not o.row), None)
 
     def _write_report(self, o: FakeObject) -> None:
+        time_ns = time.monotonic_ns() if o.time_ns is None else o.time_ns
         message = pack_report(o.schema, o.report)
-        self.block.report(o.record, message)
+        self.block.report(o.record, message, time_ns)
         for s in self._sessions:
             if s.object == o.id and not o.row:
-                s.send(protocol.Sample(object=o.id, time_ns=time.monotonic_ns(), epoch=o.epoch,
+                s.send(protocol.Sample(object=o.id, time_ns=time_ns, epoch=o.epoch,
                                        payload=message),
                        o.schema.hash)
 

@@ -121,8 +121,13 @@ class Program(FakeProcess):
         self.flat, self.noise = flat, noise
         self.calls = self.nb = self.sum = 0
         self.buckets = [0] * BUCKETS
+        self.last_ns = time.monotonic_ns()  # of the last report
+        self.report_at(self.path_of, self.last_ns, calls=0)
 
-    def step(self, seconds):
+    def step(self, now_ns):
+        """Make the calls since the last report, all with the settings of now."""
+        seconds = (now_ns - self.last_ns) / 1e9
+        self.last_ns = now_ns
         settings = self.settings(self.path_of)
         nb = int(rate(settings, self.flat) * seconds * max(0.0, 1 + self.rng.gauss(0, self.noise)))
         ns = int(latency_us(settings) * 1000)
@@ -130,15 +135,15 @@ class Program(FakeProcess):
         self.buckets[bucket_of(ns)] += nb
         self.nb += nb
         self.sum += nb * ns
-        self.report(self.path_of, calls=self.calls, waiting=settings["batch"],
-                    latency=Histogram(self.nb, self.sum, tuple(self.buckets)))
+        self.report_at(self.path_of, now_ns, calls=self.calls, waiting=settings["batch"],
+                       latency=Histogram(self.nb, self.sum, tuple(self.buckets)))
 
     def work(self, until):
-        last = time.monotonic()
         while not until(INTERVAL):
-            now = time.monotonic()
-            self.step(now - last)
-            last = now
+            # No setting changes during a step. So an agent finds the true rate between two
+            # reports, however long this process was kept from running.
+            with self._lock:
+                self.step(time.monotonic_ns())
 
 
 def main():

@@ -8,13 +8,14 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 import xml.dom.minidom
 
 import program
 import leat_tune
-from leat_tune.agent import GoalError, SettingError, resolve, targets
+from leat_tune.agent import Goal, GoalError, Live, SettingError, resolve, targets
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 START = {"batch": 4, "policy": "yield", "low": 10, "high": 50, "room": 50}
@@ -194,6 +195,29 @@ class GoesBack(Case):
         self.assertEqual(status, 4, err)
         self.assertLess(time.monotonic() - begin, 60)
         self.assertFalse(self.changed())
+
+
+class Late(Case):
+    def test_reports_are_awaited(self):
+        """The program reports less often than a trial takes: its rates are found all the same."""
+        with program.Program(self.dir, noise=0) as fake:
+            ended = threading.Event()
+            reports = threading.Thread(target=fake.work, args=(lambda _: ended.wait(0.2),))
+            reports.start()
+            self.addCleanup(reports.join)
+            self.addCleanup(ended.set)
+            (process,) = leat_tune.processes(self.dir)
+            self.addCleanup(process.close)
+            snapshot = process.snapshot()
+            found = targets(["batch=16|64", "policy"], snapshot)
+            goal = Goal.parse("max calls_per_second")
+            measures = {name: resolve(name, snapshot) for name in goal.measures}
+            with Live(process, found, goal, measures, seconds=0.05, warm_up=0.01) as live:
+                for batch, policy in ((16, "spin"), (64, "yield"), (16, "yield")):
+                    wanted = {"batch": batch, "policy": policy}
+                    value = live.trial(found.space.config(wanted)).value
+                    self.assertAlmostEqual(value / program.rate(wanted), 1.0, delta=0.001)
+            self.assertEqual(process.snapshot().object("bench.main").settings, START)
 
 
 class OtherOptimisers(Case):

@@ -245,6 +245,29 @@ class Reading(Case):
                          *(o.path for o in s.objects)):
                 self.assertTrue(text.isprintable(), repr(text))
 
+    def test_a_writer_without_cpu(self):
+        """The first reading awaits a record whose writer was interrupted."""
+        with FakeProcess(self.dir, objects=1) as fake, fake._lock:
+            record = fake._at("reactor.lcore0").record
+            fake.block.begin(record)
+            reader = self.only()
+            reads = []
+
+            def sleep(seconds):
+                reads.append(seconds)
+                if len(reads) == 50:
+                    fake.block.end(record)
+
+            with unittest.mock.patch("leat_tune._block.time.sleep", sleep):
+                self.assertEqual(reader.snapshot().object("reactor.lcore0").name, "lcore0")
+                self.assertGreaterEqual(len(reads), 50)
+                # Now there is a copy: only the short waits.
+                fake.block.begin(record)
+                reads.clear()
+                reader.snapshot().object("reactor.lcore0")
+                self.assertLess(max(reads), 1e-3)
+                fake.block.end(record)
+
     def test_torn(self):
         """A reader never sees half of a report."""
         fake = FakeProcess(self.dir, objects=1)

@@ -3,6 +3,9 @@
 
     set, under a lease --> warm-up --> measure, and check the guards meanwhile --> Result
 
+What is measured begins and ends with a report of the program, and both are made while the settings
+are in force: a trial whose program or agent is kept from running takes longer, and finds the same.
+
 The lease of a change is only a little longer than a trial: if the agent is killed or stopped, the
 program restores its own values. A guard that is broken in two checks in a row ends the trial, and
 the program's own values are restored at once.
@@ -15,7 +18,7 @@ import time
 from types import TracebackType
 from typing import Any
 
-from .._errors import Gone, Refused
+from .._errors import Gone, Refused, TuneError
 from ._goal import Goal, Missing
 from ._measures import Measure, objects, values
 from ._search import Result
@@ -27,6 +30,7 @@ _INTERVAL = (0.02, 0.25)  # shortest and longest time between two checks, second
 # A lease lasts this many trials plus this many seconds.
 _LEASE_TRIALS = 3
 _LEASE_SECONDS = 10.0
+_PATIENCE = 2.5  # longest wait for a report that is due, seconds
 
 
 class Live:
@@ -52,6 +56,7 @@ class Live:
         self._interval = min(max(seconds / _LOOKS, _INTERVAL[0]), _INTERVAL[1])
         #: settings of the last change whose effective value is not the requested one
         self.effective: dict[str, Any] = {}
+        self._changed = False  # settings have, or may have, other values than at the start
         self._session = process.session("leat-tune agent")
         self._session.watch(self._interval, rows=False)
 
@@ -64,10 +69,17 @@ class Live:
         value: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # The leases end with the session: the process restores its values.
-        self._session.close()
+        # If it does not answer, it restores its values itself: leases end with the session.
+        try:
+            if self._changed and not isinstance(value, TuneError):
+                self.back()
+        except TuneError:
+            pass
+        finally:
+            self._session.close()
 
     def _set(self, config: Config) -> None:
+        self._changed = True
         wanted = self.targets.space.values(config)
         self.effective = {}
         for path, change in self.targets.changes(wanted).items():
@@ -79,11 +91,13 @@ class Live:
     def back(self) -> None:
         """Restore the program's own values at once."""
         self._set(self.targets.space.start)
+        self._changed = False
 
     def keep(self, config: Config) -> None:
         """Set these values without a lease: they stay."""
         self._set(config)
         self._session.release(keep=True)
+        self._changed = False
 
     def _snapshot(self) -> dict[str, Any]:
         if not self._process.alive():
@@ -103,19 +117,36 @@ class Live:
                 raise
             self.back()
             return Result(None, words=str(e))
-        self._wait(time.monotonic() + self._warm_up)
-        first = self._snapshot()
+        first = self._first()
         end = time.monotonic() + self._seconds
         broken = 0
         while True:
-            self._wait(min(end, time.monotonic() + self._interval))
-            result = self._result(first, self._snapshot())
+            now = time.monotonic()
+            self._wait(min(end, now + self._interval) if now < end else now + self._interval)
+            last = self._snapshot()
+            result = self._result(first, last)
             broken = broken + 1 if result.excess else 0
             if broken >= 2:
                 self.back()
                 return result
-            if time.monotonic() >= end:
+            now = time.monotonic()
+            if now >= end and (self._reported(first, last) or now >= end + _PATIENCE):
                 return result
+
+    def _first(self) -> dict[str, Any]:
+        """Wait for the end of the warm-up, and for reports made after the settings were set."""
+        before = self._snapshot()
+        end = time.monotonic() + self._warm_up
+        self._wait(end)
+        while True:
+            first = self._snapshot()
+            if self._reported(before, first) or time.monotonic() >= end + _PATIENCE:
+                return first
+            self._wait(time.monotonic() + self._interval)
+
+    def _reported(self, old: dict[str, Any], new: dict[str, Any]) -> bool:
+        """Whether there are new reports, between two moments, of all that is measured."""
+        return all(measure.reported(old, new) for measure in self._measures.values())
 
     def _wait(self, until: float) -> None:
         while (left := until - time.monotonic()) > 0:

@@ -38,6 +38,13 @@ class Measure:
     aggregate: str
     paths: tuple[str, ...] = ()
 
+    def reported(self, old: dict[str, Any], new: dict[str, Any]) -> bool:
+        """Whether one of the measure's objects has reported between two moments."""
+        return any(
+            path in new and (path not in old or new[path].time_ns > old[path].time_ns)
+            for path in self.paths
+        )
+
     def value(self, old: dict[str, Any], new: dict[str, Any]) -> float | None:
         """Return the measure's value between two moments, or None if it has none.
 
