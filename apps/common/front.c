@@ -34,12 +34,12 @@ front_check(const char *name, int argc, char **argv, bool (*known)(const char *a
 		list = list || strncmp(arg, "--list-", 7) == 0;
 		if (strncmp(arg, "--", 2) != 0 || is_front(arg) || !known(arg))
 			continue;
-		msg("'%s' goes behind '--': %s EAL... -- %s ...", arg, name, arg);
+		msg("'%s' goes after '--': %s EAL... -- %s ...", arg, name, arg);
 		return -EINVAL;
 	}
 	*end = i;
 	if (!json || list)
 		return 0;
-	msg("'--json' goes behind '--', or with --list-drivers");
+	msg("'--json' goes after '--', or with --list-drivers");
 	return -EINVAL;
 }

@@ -59,7 +59,7 @@ perf_sides_begin(struct perf_sides *r)
 		return -EINVAL;
 	}
 	if (r->o.role == PERF_LISTEN && r->o.client_only != NULL)
-		perf_msg("--%s is for the connecting side to say: ignored here", r->o.client_only);
+		perf_msg("--%s is ignored: only the connecting side decides it", r->o.client_only);
 	return 0;
 }
 

@@ -56,11 +56,11 @@ gw_cidr_parse(const char *text, struct gw_cidr *cidr)
 	}
 	bits = max;
 	if (text[len] == '/' && num_parse_count(text + len + 1, max, &bits) < 0)
-		return leat_err(EINVAL, "'%s': a number of bits up to %u is wanted behind '/'",
-				text, max);
+		return leat_err(EINVAL, "'%s': after '/' a number of bits up to %u is needed", text,
+				max);
 	cidr->bits = (uint8_t)bits;
 	if (!is_network(cidr, max))
-		return leat_err(EINVAL, "'%s': bits are set behind the first %u", text, cidr->bits);
+		return leat_err(EINVAL, "'%s': bits are set after the first %u", text, cidr->bits);
 	return 0;
 }
 

@@ -144,7 +144,7 @@ begin(void *arg)
 	if (b->o.role == RB_RANKS && rb_ranks_meet(b) < 0)
 		return ranks_failed(b);
 	if (b->o.role == RB_LISTEN && b->o.run_only != NULL)
-		rb_msg("--%s is for the connecting side to say: ignored here", b->o.run_only);
+		rb_msg("--%s is ignored: only the connecting side decides it", b->o.run_only);
 	return 0;
 }
 

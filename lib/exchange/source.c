@@ -150,7 +150,7 @@ send_busy(struct exchange_conn *c)
 	last->tx_len = c->tx_len;
 	last->tx_off = c->tx_off;
 	last->state = c->state;
-	exchange_conn_bye(last, EXCHANGE_REJECT, EXCHANGE_REASON_BUSY, "others wait");
+	exchange_conn_bye(last, EXCHANGE_REJECT, EXCHANGE_REASON_BUSY, "other sources wait");
 }
 
 void
@@ -232,7 +232,7 @@ exchange_source_admit(struct leat_exchange *x, const struct exchange_source *s)
 	}
 	if (s->conns >= x->source_max)
 		return "too many connections of this source here";
-	return others_wait(x, s) ? "others wait for room here" : NULL;
+	return others_wait(x, s) ? "other sources wait for room here" : NULL;
 }
 
 void

@@ -42,7 +42,7 @@ msg_end_run(struct leat_msg_conn *c)
 void
 msg_end_passed(struct leat_msg_conn *c, uint32_t id, uint32_t end)
 {
-	msg_fail(c, -EPROTO, "message %#x, behind the end of its messages at %#x", id, end);
+	msg_fail(c, -EPROTO, "message %#x, after the end of its messages at %#x", id, end);
 }
 
 bool

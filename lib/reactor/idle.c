@@ -147,8 +147,10 @@ reactor_idle_request(struct leat_reactor *r, const struct leat_idle_conf *conf)
 		return leat_err(EINVAL, "%s: idle policy %d is unknown", r->name,
 				(int)conf->policy);
 	if (min > max || max > SLEEP_US_LIMIT)
-		return leat_err(EINVAL, "%s: sleep of %u to %u us: not rising, or over %u us",
-				r->name, min, max, SLEEP_US_LIMIT);
+		return leat_err(
+			EINVAL,
+			"%s: sleep of %u to %u us: the minimum is above the maximum, or the maximum above %u us",
+			r->name, min, max, SLEEP_US_LIMIT);
 
 	/* One store each: the owner may see some values a turn before the others. */
 	RLX_STORE(r->spin_us, conf->spin_us ? conf->spin_us : SPIN_US_DEFAULT);

@@ -178,7 +178,7 @@ get_features(struct leat_stream *s, const struct stream_ctrl *m)
 {
 	if (s->accepted) {
 		if (s->nb_answers == STREAM_ANSWERS) {
-			stream_fail(s, -EPROTO, "it asks for features and takes no answers");
+			stream_fail(s, -EPROTO, "it asks for features and receives no answers");
 			return;
 		}
 		s->answers[s->nb_answers++] = m->select;

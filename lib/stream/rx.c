@@ -64,7 +64,7 @@ stream_rx_notice(struct leat_stream *s, uint64_t imm)
 	if (bytes == 0)
 		return;
 	if ((uint64_t)bytes > s->rx_end - s->rx_got) {
-		stream_fail(s, -EPROTO, "bytes behind the end of its direction");
+		stream_fail(s, -EPROTO, "bytes after the end of its direction");
 		return;
 	}
 	s->rx_got += (uint64_t)bytes;

@@ -133,7 +133,8 @@ on_timer(struct leat_timer *timer, void *arg, uint64_t now)
 	(void)timer;
 	s->net->now = now;
 	if (s->state == STREAM_ACCEPTED)
-		stream_fail(s, -ETIMEDOUT, "it did not go on after it was accepted");
+		stream_fail(s, -ETIMEDOUT,
+			    "it did not complete the connection after it was accepted");
 	restart_times(s, now);
 	if (s->state != STREAM_UP || !look(s, now, &due))
 		return;

@@ -38,13 +38,14 @@ check_message(const struct tags_hdr *h, size_t bytes)
 	if ((h->flags & ~(TAGS_F_TAGGED | TAGS_F_IMM)) != 0)
 		return "unknown flags";
 	if ((h->flags & TAGS_F_TAGGED) == 0 && h->tag != 0)
-		return "a tag without its flag";
+		return "a tag without the flag for it";
 	if (h->kind == TAGS_EAGER)
-		return h->total != bytes ? "a length that is not that of the bytes"
-		       : h->id != 0	 ? "an id where none belongs"
+		return h->total != bytes ? "a total length other than the number of bytes"
+		       : h->id != 0	 ? "an id where none is allowed"
 					 : NULL;
-	return bytes == 0 || h->total <= bytes ? "the first part of a message that has no second"
-					       : NULL;
+	return bytes == 0 || h->total <= bytes
+		       ? "the first part of a message that has no other part"
+		       : NULL;
 }
 
 /* Check a segment of another kind. @return NULL, or what is wrong with it */
@@ -52,15 +53,15 @@ static const char *
 check_control(const struct tags_hdr *h, size_t bytes)
 {
 	if (h->flags != 0 || h->total != 0)
-		return "fields that are not zero";
+		return "reserved fields that are not zero";
 	if (h->kind == TAGS_DATA)
-		return bytes == 0 ? "data without data" : NULL;
+		return bytes == 0 ? "a data segment without data" : NULL;
 	if (bytes != 0)
-		return "bytes where none belong";
+		return "data where none is allowed";
 	if (h->kind == TAGS_GRANT)
 		return h->tag > UINT32_MAX ? "an id out of range" : NULL;
 	if (h->tag != 0 || (h->kind != TAGS_REFUSE && h->id != 0))
-		return "fields that are not zero";
+		return "reserved fields that are not zero";
 	return NULL;
 }
 
@@ -86,7 +87,7 @@ tags_hdr_parse(const uint8_t *buf, size_t len, struct tags_hdr *h)
 	h->token = leat_get_le64(buf + 32);
 	h->imm = hdr_len > TAGS_HDR_LEN ? leat_get_le64(buf + 40) : 0;
 	if (leat_get_le16(buf + 10) != 0)
-		return "fields that are not zero";
+		return "reserved fields that are not zero";
 	switch (h->kind) {
 	case TAGS_EAGER:
 	case TAGS_FIRST:

@@ -56,7 +56,7 @@ check_string(const struct leat_tune_schema *schema, const struct leat_tune_field
 		return leat_err(EPROTO, "%s.%s: the string has no end", schema->name, f->name);
 	for (i = len; i < f->size; i++)
 		if (p[i] != 0)
-			return leat_err(EPROTO, "%s.%s: there is something behind the string's end",
+			return leat_err(EPROTO, "%s.%s: there are bytes after the string's end",
 					schema->name, f->name);
 	if (!tune_is_text((const char *)p, len))
 		return leat_err(EINVAL, "%s.%s: the string is not UTF-8, or has control characters",

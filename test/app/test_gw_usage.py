@@ -51,7 +51,7 @@ def command_line():
             ("--allow: '10.0.0.0/33': a number of bits up to 32", LEG + ["--allow", "10.0.0.0/33"]),
             ("--allow: 'fd00::/129': a number of bits up to 128",
              LEG + ["--allow", "10.0.0.0/8,fd00::/129"]),
-            ("--allow: '10.0.0.1/8': bits are set behind the first 8",
+            ("--allow: '10.0.0.1/8': bits are set after the first 8",
              LEG + ["--allow", "10.0.0.1/8"]),
             ("--allow: more than 256 ranges", LEG + ["--allow", ",".join(["::1"] * 257)]),
             ("--clients: 0 is out of range", LEG + ["--clients", "0"]),
@@ -67,7 +67,7 @@ def command_line():
             ("--stats: 0 is out of range", LEG + ["--stats", "0"]),
             ("--json goes with --stats", LEG + ["--json"])):
         bad(2, pattern, RING, app)
-    bad(2, "'--listen' goes behind '--'", RING + ["--listen", "a:1"])
+    bad(2, "'--listen' goes after '--'", RING + ["--listen", "a:1"])
 
 
 @case

@@ -104,7 +104,7 @@ def errors_that_check_finds_end_both_sides_with_1():
 @case
 def options_of_the_client_are_ignored_by_the_listener():
     srv = Listener(VDEV, ["--once", "--size", "8"])
-    srv.expect("--size is for the connecting side to say", "err")
+    srv.expect("--size is ignored: only the connecting side decides it", "err")
     expect_ok(client(VDEV, srv.addr, ["--size", "16", "-n", "5"]))
     check(srv.wait() == 0, srv.text())
 

@@ -76,8 +76,8 @@ def command_line():
 
 @case
 def options_on_the_wrong_side_of_the_dashes():
-    bad(2, "'--self' goes behind '--'", RING + ["--self"])
-    bad(2, "'--connect=a:1' goes behind '--'", RING + ["--connect=a:1"])
+    bad(2, "'--self' goes after '--'", RING + ["--self"])
+    bad(2, "'--connect=a:1' goes after '--'", RING + ["--connect=a:1"])
     bad(2, "one of --listen ADDR, --connect ADDR and --self", RING)
 
 

@@ -80,8 +80,8 @@ def command_line():
 
 @case
 def options_on_the_wrong_side_of_the_dashes():
-    bad(2, "'--connect=a:1' goes behind '--'", CPU + ["--connect=a:1"])
-    bad(2, "'--json' goes behind '--'", CPU + ["--json"])
+    bad(2, "'--connect=a:1' goes after '--'", CPU + ["--connect=a:1"])
+    bad(2, "'--json' goes after '--'", CPU + ["--json"])
 
 
 @case

@@ -56,7 +56,7 @@ def both_call_with_two_lcores_each():
 @case
 def the_table_says_who_is_where():
     srv = Listener(VDEV, ["--once", "-n", "5"])
-    srv.expect("--calls is for the connecting side to say: ignored here", "err")
+    srv.expect("--calls is ignored: only the connecting side decides it", "err")
     out = expect_ok(client(VDEV, srv.addr, ["-n", "600"])).out()
     device = (r"fabric_ofi0 \(driver fabric_ofi, provider \S+, interface \S+\), "
               r"reliable, 1 lcore, CPU ")

@@ -81,11 +81,11 @@ test_headers(void **state)
 	bad((struct tags_hdr){ .kind = TAGS_EAGER, .id = 1 }, 0, "id");
 	bad((struct tags_hdr){ .kind = TAGS_EAGER, .total = 5 }, 4, "length");
 	bad((struct tags_hdr){ .kind = TAGS_EAGER, .total = UINT64_MAX }, 4, "length");
-	bad((struct tags_hdr){ .kind = TAGS_FIRST, .total = 4 }, 4, "no second");
-	bad((struct tags_hdr){ .kind = TAGS_FIRST, .total = 4 }, 0, "no second");
+	bad((struct tags_hdr){ .kind = TAGS_FIRST, .total = 4 }, 4, "no other part");
+	bad((struct tags_hdr){ .kind = TAGS_FIRST, .total = 4 }, 0, "no other part");
 	bad((struct tags_hdr){ .kind = TAGS_DATA }, 0, "without data");
 	bad((struct tags_hdr){ .kind = TAGS_DATA, .flags = 1 }, 4, "not zero");
-	bad((struct tags_hdr){ .kind = TAGS_GRANT }, 4, "bytes");
+	bad((struct tags_hdr){ .kind = TAGS_GRANT }, 4, "where none");
 	bad((struct tags_hdr){ .kind = TAGS_GRANT, .tag = UINT64_C(1) << 32 }, 0, "out of range");
 	bad((struct tags_hdr){ .kind = TAGS_CREDIT, .total = 1 }, 0, "not zero");
 	bad((struct tags_hdr){ .kind = TAGS_CREDIT, .id = 1 }, 0, "not zero");
