@@ -73,7 +73,10 @@ struct redb_server {
 
 /* ---- commands ---- */
 
-/* Stands for each object that the reader creates: the reader takes NULL for an error. */
+/*
+ * The callbacks of hiredis's reader return this instead of objects: they create none, and the
+ * reader would take NULL for an error.
+ */
 static char made;
 
 static enum verb

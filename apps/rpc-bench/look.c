@@ -137,7 +137,7 @@ look_at_links(struct rb_bench *b)
 		if (p->link == NULL || (!p->ended && !p->left) || p->rank == RB_NO_RANK ||
 		    b->world.ranks[p->rank].lost)
 			continue;
-		/* p got the last meeting's answer before this process, and has closed in order. */
+		/* p got the last meeting's answer before this process, and has closed cleanly. */
 		if (b->phase == RB_GATHERING && p->status == 0 && !p->left)
 			continue;
 		rb_rank_lost(b, p->rank, p->why);

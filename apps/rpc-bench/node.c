@@ -13,7 +13,7 @@
 #include "bench.h"
 #include "op.h"
 
-/* Time for sessions to end in order. */
+/* Time for sessions to end cleanly. */
 #define CLOSE_US RB_US
 /*
  * Give each session this many credits, even if that needs more receives than the device's default.

@@ -6,9 +6,9 @@
  *
  *     0   version
  *     4   slots
- *     8   bytes of the buffer
+ *     8   size of the buffer, bytes
  *     12  chunks
- *     16  bytes of the longest datagram, or 0
+ *     16  length of the longest datagram, bytes, or 0
  *     20  the connection's bit on the sender's board (16 bits)
  *     22  flags (16 bits): 1: the sender may sleep; 2: peers can make the sender's processors
  *         execute a fence; 4: the sender shares memory

@@ -63,7 +63,7 @@ extern "C" {
 
 /** Exit codes of leat_app_run(). */
 enum leat_app_exit {
-	LEAT_APP_OK = 0, /**< ended in order, by itself or on a signal */
+	LEAT_APP_OK = 0, /**< ended cleanly, by itself or on a signal */
 	LEAT_APP_FAILED, /**< something failed, or did not stop in time */
 	LEAT_APP_USAGE,	 /**< wrong arguments: the program's own, EAL's, or a device's */
 };
@@ -120,8 +120,9 @@ struct leat_app {
 	 * async-signal-safe. NULL: nothing.
 	 */
 	void (*on_signal)(int sig);
-	void *arg;	  /**< argument of these functions */
-	uint64_t stop_us; /**< deadline of a stop, us: then the log names what still runs; 0: 1 s */
+	void *arg; /**< argument of these functions */
+	/** time that a stop may take, us; after it the log names what still runs; 0: 1 s */
+	uint64_t stop_us;
 	const struct leat_reactor_conf *reactor; /**< NULL: defaults; the name is ignored */
 	const struct leat_tasks_conf *tasks;	 /**< NULL: defaults */
 };

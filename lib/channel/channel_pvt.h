@@ -160,7 +160,7 @@ struct chan_map {
 /* A frame that the reader holds. */
 struct chan_held {
 	uint64_t pos;
-	uint64_t value; /* its own mark: CHAN_READING, owned by this handle */
+	uint64_t value; /* of its mark: CHAN_READING, with this handle as owner */
 };
 
 /*

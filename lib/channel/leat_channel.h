@@ -599,7 +599,10 @@ struct leat_channel_who {
 	uint64_t count[LEAT_CHANNEL_COUNTERS]; /**< its counters since it attached */
 };
 
-/** State of a channel, at about one moment. */
+/**
+ * State of a channel. The fields are read one after the other while the channel is in use, so they
+ * can differ slightly from each other.
+ */
 struct leat_channel_info {
 	uint64_t size,	/**< size of the buffer, bytes */
 		bytes;	/**< size of the whole block, bytes, its buffer included */

@@ -55,7 +55,7 @@ enum exchange_type {
 
 /* Reason of a REJECT or a BYE. */
 enum exchange_reason {
-	EXCHANGE_REASON_NONE = 0,      /* BYE: closed in order */
+	EXCHANGE_REASON_NONE = 0,      /* BYE: closed cleanly */
 	EXCHANGE_REASON_REJECTED = 1,  /* the program rejected the request */
 	EXCHANGE_REASON_VERSION = 2,   /* the sender speaks only the version in the body */
 	EXCHANGE_REASON_MALFORMED = 3, /* the HELLO was malformed */

@@ -151,7 +151,7 @@ struct leat_event {
 	/** peer id; from the next leat_ep_events() on, a freed id may be used again */
 	uint16_t peer;
 	/**
-	 * 0, or a negative errno. DISCONNECTED: 0 the peer closed in order; -ECONNABORTED this side
+	 * 0, or a negative errno. DISCONNECTED: 0 the peer closed cleanly; -ECONNABORTED this side
 	 * closed; -ECONNRESET the peer died; -ETIMEDOUT the peer did not answer, or an op that the
 	 * device can't recall passed its deadline; -EPROTO the peer broke the protocol; -EIO the
 	 * device failed. CONNECT_FAILED: -ETIMEDOUT, -ECONNREFUSED (rejected, or no listener),

@@ -191,7 +191,7 @@ leat_peer_up(struct leat_ep *ep, struct leat_peer *peer, const void *priv, uint1
 	raise_event(ep, peer, LEAT_EV_CONNECTED);
 }
 
-/* Count n ops that ended with their connection: flushed if it ended in order, else errors. */
+/* Count n ops that ended with their connection: flushed if it ended cleanly, else errors. */
 static void
 count_lost(struct leat_ep *ep, const struct leat_peer_cold *cold, uint32_t n)
 {
@@ -204,7 +204,7 @@ count_lost(struct leat_ep *ep, const struct leat_peer_cold *cold, uint32_t n)
 /*
  * When a connection ends, its ops come back with -ECONNRESET, -ECONNABORTED or -ENOTCONN, often
  * before the driver knows the reason of the end. These ops are counted when it reports the reason:
- * as flushed if the connection ended in order, else as errors.
+ * as flushed if the connection ended cleanly, else as errors.
  */
 void
 leat_op_count_failed(struct leat_ep *ep, struct leat_peer *peer, int status)

@@ -13,7 +13,7 @@
  *          8     8  number of the connection, 46 bits: goes into tags
  *         16     8  max_size: longest message, bytes
  *         24     4  eager_max: longest message that travels with its head, bytes
- *         28     2  bytes of the application's private data, which follow
+ *         28     2  length of the application's private data, which follow
  *         30     2  0
  *
  * All numbers are little-endian. Private data without the magic, or of another version, are the

@@ -102,8 +102,9 @@ struct leat_msg_conf {
 	 * Messages in flight per connection and direction; in leat mode, small messages that travel
 	 * together count as one. A power of two, 2 to LEAT_MSG_CREDITS_MAX; 0:
 	 * LEAT_MSG_CREDITS_DEFAULT, or less if the receive depth has no room for that many, which
-	 * is logged. In plain mode at most 8 receives are posted at a time; in leat mode more than
-	 * 64 are posted only once the peer had to wait for credit. The endpoint must have room for
+	 * is logged. In plain mode at most 8 receives are posted at a time. In leat mode at most 64
+	 * are posted at first; each time the peer has to wait for credit, that limit is doubled, up
+	 * to this value. The endpoint must have room for
 	 * max_conns * (2 * credits + 2) receives: leat_msg_ep_conf() asks for it.
 	 */
 	uint16_t credits;
@@ -307,7 +308,7 @@ struct leat_msg_event {
 	struct leat_msg_conn *conn;    /**< its connection; CLOSED: no longer valid */
 	void *user;		       /**< leat_msg_conn_conf.user */
 	/**
-	 * ENDED: 0: the peer closed in order; else why the connection ended: as leat_event.status,
+	 * ENDED: 0: the peer closed cleanly; else why the connection ended: as leat_event.status,
 	 * -EPROTO, -EMSGSIZE; -EPROTONOSUPPORT: the peer does not speak leat mode.
 	 * CLOSED: 0; -ETIMEDOUT: when the timeout of leat_msg_close() had passed, sends were left
 	 * or nothing had come from the peer yet; others: why the connection had ended before.

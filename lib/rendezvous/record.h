@@ -27,8 +27,9 @@
  *         +-------+-------+---------------+-----+------
  *         1       1       2
  *
- *     Kind SESSION (2), by rank 0: the processes of a run. Unless the session is open: the nonce of
- *     each rank, 8 bytes each (0: that rank has not joined), then a text for messages
+ *     Kind SESSION (2), written by rank 0: the state of a run, in flags (enum record_session).
+ *     While the session is open it has no body. Later the body has the nonce of each rank, 8 bytes
+ *     each (0: that rank has not joined), then a text for the other ranks' error messages.
  *
  * The state of a process is the values that it has put; the round of state is the last round in
  * which they changed. PMIx has no sessions: session and nonce are 0 there.

@@ -309,7 +309,7 @@ struct leat_rpc_event {
 	struct leat_rpc_session *session; /**< its session; CLOSED: no longer valid */
 	void *user;			  /**< leat_rpc_session_conf.user */
 	/**
-	 * ENDED, DOWN: 0: the other side closed in order; else as leat_event.status, or
+	 * ENDED, DOWN: 0: the other side closed cleanly; else as leat_event.status, or
 	 * -ECONNREFUSED: refused, text has the reason and the limit; -EPROTO: one side broke the
 	 * protocol; -EPROTONOSUPPORT: the other side does not speak the protocol.
 	 *

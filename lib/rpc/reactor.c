@@ -87,7 +87,7 @@ poll_ready(void *arg)
 }
 
 /*
- * Close all sessions when the reactor stops. Each is closed in order while the endpoint still
+ * Close all sessions when the reactor stops. Each is closed cleanly while the endpoint still
  * works; otherwise packets with the device would wait for receives that the other side has already
  * cancelled. Tasks may still call while they end, for a third of the time.
  */

@@ -445,8 +445,11 @@ rpc_response_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const
 		ts->resp_size = m->size;
 	if (unlikely(m->size != ts->resp_size || m->len > m->size - ts->got))
 		return LEAT_RPC_BAD_PIECE;
-	/* The pieces are copied to the caller's buffer. Only their bytes are counted; a repeated
-	 * piece of a datagram is not detected. */
+	/*
+	 * The pieces of a response are copied to the caller's buffer. Over datagram endpoints they
+	 * arrive in any order, and only their bytes are counted: a piece that the other side sends
+	 * twice, in two packets, is not detected.
+	 */
 	if (unlikely(s->dg != NULL ? m->len != m->size && !rpc_piece_fits(s, m)
 				   : m->off != ts->got))
 		return LEAT_RPC_BAD_PIECE;
@@ -559,8 +562,8 @@ rpc_cancels_send(struct leat_rpc_session *s)
 }
 
 /*
- * Mark a request as ended. It is given back when the connection no longer exists, since until then
- * the other side can reach its memory.
+ * Mark as ended a request whose memory the other side can reach. rpc_reqs_free() gives it back to
+ * the caller when the connection no longer exists.
  */
 static void
 held_end(struct leat_rpc_session *s, struct leat_rpc_req *req, int status)

@@ -46,7 +46,7 @@
  *     REQUEST   1   the request  RPC_F_*   us left until its deadline; 0: none; RPC_US_LATE
  *     RESPONSE  2   the same     REFUSED   0, or an errno
  *     CANCEL    3   the same     0         0
- *     END       4   0            0         an errno; 0: closed in order (datagrams)
+ *     END       4   0            0         an errno; 0: closed cleanly (datagrams)
  *
  * A message longer than a packet is sent in pieces, each in an item, in their order; items of other
  * messages may be between them. The kind of a piece has the bit PIECE set, and the item's head is

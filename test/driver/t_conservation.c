@@ -259,7 +259,7 @@ disconnected_there(void)
 }
 
 /*
- * The connection ends in order, closed by this side or the other: its ops come back counted as
+ * The connection ends cleanly, closed by this side or the other: its ops come back counted as
  * flushed, not as errors. The other side is driven meanwhile, so a send may also have completed.
  */
 static void

@@ -5,7 +5,7 @@
  *
  * CLIENTS clients come to one server, one after another, each with an endpoint of its own. A client
  * posts WINDOW requests at once, before its connection is up, and one more for each answer,
- * MESSAGES in all; then it closes in order. The server sends every message back. No request may
+ * MESSAGES in all; then it closes cleanly. The server sends every message back. No request may
  * fail on either side.
  */
 

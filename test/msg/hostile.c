@@ -222,8 +222,8 @@ length_of_24_bytes(void)
 }
 
 /*
- * Tags of all kinds, of other connections and epochs, and ids far away: no receive matches these.
- * Before them, one message that is received.
+ * Send a message that is received, then messages whose tags match no receive: in leat mode tags of
+ * another connection, in plain mode tags of an unknown kind, and an id far from the next one.
  */
 static void
 garbage_tags(void)

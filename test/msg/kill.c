@@ -170,7 +170,7 @@ events(void)
 		if (mev.type == LEAT_MSG_ENDED) {
 			check(mev.conn == conns[VICTIM], "the bystander's connection: %s",
 			      mev.text);
-			check(mev.status < 0, "the killed one closed in order");
+			check(mev.status < 0, "the killed one closed cleanly");
 			ended[VICTIM] = true;
 		}
 		closed += mev.type == LEAT_MSG_CLOSED;

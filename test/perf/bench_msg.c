@@ -78,7 +78,7 @@ is_tagged(unsigned int variant)
 	return variant >= TAGGED;
 }
 
-/* @return how many variants this table measures, from the first on */
+/* @return n: this table measures the first n variants */
 static unsigned int
 variants(unsigned int table)
 {

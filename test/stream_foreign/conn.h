@@ -62,7 +62,7 @@ struct conn {
 	bool accepted;		      /* this side is the server; else it is the client */
 	bool up;		      /* connected */
 	bool closed;		      /* disconnected, or the queue pair has failed */
-	bool peer_closed;	      /* the peer disconnected, in order or not */
+	bool peer_closed;	      /* the peer disconnected, cleanly or not */
 	bool broken;		      /* the peer broke a rule, or a call failed here */
 	char why[160];		      /* why the connection is broken */
 	enum ibv_wc_status wc_status; /* status of the first work request that failed */

@@ -2,7 +2,7 @@
 
 /*
  * A process with workers, for tests of agents: each worker is a thread with an object, which it
- * serves in each turn. The process needs no EAL. It prints "ready", and ends in order at SIGTERM or
+ * serves in each turn. The process needs no EAL. It prints "ready", and ends cleanly at SIGTERM or
  * SIGINT.
  */
 

@@ -90,7 +90,7 @@ class Source:
             one.process.close()
             if one.link is not None:
                 one.link.close()
-        # Wait briefly for sessions to end in order; otherwise processes log a lost session.
+        # Wait briefly for sessions to end cleanly; otherwise processes log a lost session.
         for one in self._open.values():
             if one.link is not None:
                 one.link.close(0.2)

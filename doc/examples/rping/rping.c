@@ -243,7 +243,7 @@ run(void)
 	}
 	if (begin() < 0) {
 		report_error("%s", leat_err_msg());
-		leat_reactor_stop(reactor, STOP_US); /* close in order: receives are posted */
+		leat_reactor_stop(reactor, STOP_US); /* close cleanly: receives are posted */
 	}
 	if (leat_reactor_run(reactor) < 0) /* until stopped; shuts the endpoint down */
 		report_error("%s", leat_err_msg());

@@ -271,7 +271,8 @@ post_sends(struct vb_ep *e, struct leat_op **ops, uint32_t n)
 
 /*
  * Accept and fail an op that is not valid. @return false: the op is not accepted. Either the
- * endpoint has no room for it, or it is valid and its peer has no buffer for its message.
+ * endpoint has no room for it or it is in flight already, or it is valid and its peer has no buffer
+ * for its message.
  */
 static bool __attribute__((noinline, cold)) post_wrong(struct vb_ep *e, struct leat_op *op)
 {

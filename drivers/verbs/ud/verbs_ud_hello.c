@@ -7,14 +7,15 @@
  *
  *     connect      0  "leat"                        accept       0  "leat"
  *                  4  version, 1                                 4  version, 1
- *                  5  bytes of private data                      5  bytes of private data
+ *                  5  length of the private data                 5  length of the private data
  *                  6  LID (InfiniBand; else 0)                   6  0
  *                  8  number of the queue pair                   8  Q_Key
  *                 12  Q_Key                                     12  private data
  *                 16  number of the attempt
  *                 20  private data
  *
- * An attempt keeps its number in each repetition, so a listener that accepted it recognizes it.
+ * If the answer is lost, the request is sent again with the same number of the attempt, so that a
+ * listener that has accepted the attempt recognizes it.
  */
 
 #include <string.h>

@@ -13,12 +13,12 @@
 #include "channel_test.h"
 
 #define SIZE 4096
-#define PRESENT 5 /* number of frames sent before the child begins, of LEN bytes */
-#define LEN 200
-#define CHILD 100 /* number of the child's first frame */
-/* number of the frame that a living writer reserved before all others */
+#define PRESENT 5 /* how many frames are sent before the child begins */
+#define LEN 200	  /* bytes of each of these frames */
+#define CHILD 100 /* frame number of the child's first frame */
+/* frame number of the frame that a living writer reserved before all others */
 #define SLOW 50
-#define BEHIND 60 /* number of a frame sent after a reservation that is set aside */
+#define BEHIND 60 /* frame number of a frame sent after a reservation that is set aside */
 #define PATIENCE (2 * CHAN_LOOKS)
 #define NUMBERS 256
 

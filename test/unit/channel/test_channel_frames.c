@@ -10,12 +10,14 @@
 
 #define SIZE 4096
 
+/*
+ * Positions at which a channel begins (leat_channel_conf.start). In a channel that begins at one of
+ * the first IN_A_LAP positions, a reader gets a whole burst at once. In a channel that begins at
+ * the last position, 64 bytes before the buffer's end, a burst crosses the end, and is delivered in
+ * two parts.
+ */
 static const uint64_t starts[] = { 0, -(uint64_t)SIZE, -UINT64_C(64) };
 #define STARTS (sizeof(starts) / sizeof(starts[0]))
-/*
- * The first IN_A_LAP of the starts let a reader get all frames of a burst at once. With the last
- * one a burst crosses the buffer's end, and is delivered in two parts.
- */
 #define IN_A_LAP (STARTS - 1)
 
 static struct leat_channel *

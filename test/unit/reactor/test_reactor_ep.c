@@ -262,7 +262,7 @@ test_ep_stop_stuck(void **state)
 	assert_int_equal(leat_ep_close(a.ep, 0, NULL, NULL), -ETIMEDOUT);
 }
 
-/* A reactor whose endpoint the application has already shut down stops in order. */
+/* A reactor whose endpoint the application has already shut down stops cleanly. */
 static void
 test_ep_already_shut(void **state)
 {

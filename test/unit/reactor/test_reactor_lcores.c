@@ -102,7 +102,7 @@ test_launch_refuses(void **state)
 	assert_non_null(strstr(leat_err_msg(), "busy"));
 	assert_int_equal(leat_reactor_state(r[1]), LEAT_REACTOR_READY);
 
-	/* The reactor belongs to that lcore now. */
+	/* Only its lcore may drive r[0] now, and nothing can destroy it. */
 	assert_int_equal(leat_reactor_run(r[0]), -EBUSY);
 	assert_int_equal(leat_reactor_turn(r[0]), -EBUSY);
 	assert_int_equal(leat_reactor_destroy(r[0]), -EBUSY);

@@ -18,7 +18,10 @@
 #define BIG (16u << 20)
 #define MANY 40
 
-/* Handlers of b, besides those of the pair: each spawns a task. */
+/*
+ * Types of requests that b handles, besides those of rpc_pair.h. The handler of AT_ONCE answers
+ * itself, the others spawn a task.
+ */
 enum { PULL = 20, PUSH, HOLD, AT_ONCE };
 
 /* The contents of a request. */

@@ -435,7 +435,7 @@ test_stop(void **state)
 }
 
 /*
- * The reactor is stopped in the middle of calls: all calls end in order, and the device returns all
+ * The reactor is stopped in the middle of calls: all calls end cleanly, and the device returns all
  * ops.
  */
 static int

@@ -212,7 +212,7 @@ test_many(void **state)
 		pair_connect();
 		c[i] = pair.c;
 		s[i] = pair.s;
-		/* Each stream has another position, and other bytes. */
+		/* Each stream begins at a different position, so that its bytes differ. */
 		out[i] = in[i] = i * UINT64_C(1000003);
 	}
 	while (nb_through < MANY) {

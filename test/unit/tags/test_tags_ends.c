@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * How connections of the tag layer end in order: BYE goes after all segments and is answered, and
+ * How connections of the tag layer end cleanly: BYE goes after all segments and is answered, and
  * only then the device's connection ends.
  */
 
@@ -144,7 +144,7 @@ test_both_at_once(void **state)
 	assert_int_equal(tp_event(LEAT_EV_DISCONNECTED, 0).status, -ECONNABORTED);
 }
 
-/* A peer that sent BYE and disconnects before it was answered has closed in order. */
+/* A peer that sent BYE and disconnects before it was answered has closed cleanly. */
 static void
 test_answer_fails(void **state)
 {

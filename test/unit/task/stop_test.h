@@ -67,7 +67,7 @@ stop_at_deadline(struct task_test *t, uint64_t deadline_us, const char *why)
 		fail_msg("%s", leat_err_msg());
 }
 
-/* A task that goes on, masked, until two deadlines have passed. */
+/* A task that masks cancels and sleeps longer than a stop may take. */
 static inline int
 stubborn(void *arg)
 {

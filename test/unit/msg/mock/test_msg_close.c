@@ -75,7 +75,7 @@ closed(struct mm *mm, int status)
 	mm_close(mm, NULL, 0);
 }
 
-/* The peer answers, and the connection closes in order, also where ids wrap. */
+/* The peer answers, and the connection closes cleanly, also where ids wrap. */
 static void
 test_answered(void **state)
 {

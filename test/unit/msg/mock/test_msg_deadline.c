@@ -99,7 +99,7 @@ test_waiting(void **state)
 	mm_drive(&mm);
 	assert_int_equal(mm.nb_back, 0);
 	expire(&mm);
-	/* The second receive comes back before the third. */
+	/* The third receive has expired, too, but waits for the second, which has no deadline. */
 	assert_int_equal(mm.nb_back, 2);
 	assert_int_equal(rx[0].status, -ETIMEDOUT);
 	assert_int_equal(tx[2].status, -ETIMEDOUT);

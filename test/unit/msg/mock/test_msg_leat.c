@@ -638,7 +638,7 @@ test_hello(void **state)
 	mm_close(&mm, c, 3);
 }
 
-/* The other side closes in order: messages that arrived can still be received. */
+/* The other side closes cleanly: messages that arrived can still be received. */
 static void
 test_received_after_end(void **state)
 {

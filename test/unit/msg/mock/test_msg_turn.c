@@ -412,8 +412,8 @@ test_more_receives(void **state)
 }
 
 /*
- * The other side has 64 receives posted: this side asks for more when its messages have used them
- * up, and again when they have used up twice as many.
+ * The other side has 64 receives posted. This side asks for more when its messages have used up
+ * these 64, and again when they have used up the next 128.
  */
 static void
 test_asks_for_more(void **state)

@@ -23,7 +23,7 @@
 
 enum how {
 	HOW_DIES,    /* the client's endpoint is aborted */
-	HOW_LEAVES,  /* the client disconnects in order */
+	HOW_LEAVES,  /* the client disconnects cleanly */
 	HOW_CLOSED,  /* the server closes the connection at once */
 	HOW_DRAINED, /* the server closes it with time to drain, which passes */
 	HOW_CANCEL,  /* the server cancels its receives, then the client dies */

@@ -164,7 +164,7 @@ send_begun(void *arg)
 	pair_connect(&p);
 	assert_int_equal(leat_task_within(LIMIT_US, leat_msg_task_send(p.c, out, BIG)), -ETIMEDOUT);
 	assert_null(p.c->sendq.head);
-	/* The receive of that message gets the error. */
+	/* A receive posted now still meets that message, which its sender gave up. */
 	assert_int_equal(leat_msg_task_recv(p.s, in, BIG), -ETIMEDOUT);
 	works(&p);
 	/* The small message is sent, though the large one does not end. */
