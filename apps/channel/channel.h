@@ -100,7 +100,7 @@ void ct_help(FILE *f, enum ct_command command);
 
 /* ---- stop.c ---- */
 
-/* Let SIGINT, SIGTERM, SIGHUP and SIGPIPE end the command in order. @return 0, or -errno */
+/* Let SIGINT, SIGTERM, SIGHUP and SIGPIPE end the command cleanly. @return 0, or -errno */
 int ct_catch_signals(void);
 /* Return the signal that asked the command to end, or 0. */
 int ct_stopped(void);

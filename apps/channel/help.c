@@ -132,7 +132,7 @@ static const char *const help[CT_COMMANDS + 1] = {
 [CT_TERMINATE] =
 "Usage: leat-channel terminate NAME\n"
 "\n"
-"End a channel in order. Nothing can be sent any more; readers get the frames\n"
+"End a channel cleanly. Nothing can be sent any more; readers get the frames\n"
 "that were sent, and then learn of the end. Waiting participants wake up.\n"
 "\n"
 "  -h, --help         print this help\n",

@@ -83,10 +83,10 @@ static const char help[] =
 "log has a line for each client, with its address and the server's name for it.\n"
 "Counters are also in DPDK's telemetry: /leat/gateways, /leat/gateway,N.\n"
 "\n"
-"Ctrl-C stops the gateway in order: it lets no more clients in, and those that\n"
+"Ctrl-C stops the gateway cleanly: it lets no more clients in, and those that\n"
 "are connected may finish requests under way. A second Ctrl-C ends it at once.\n"
 "\n"
-"Exit status: 0 stopped by a signal, in order; 1 failure; 2 wrong usage, or a leg\n"
+"Exit status: 0 stopped by a signal, cleanly; 1 failure; 2 wrong usage, or a leg\n"
 "was refused because other machines could reach it.\n";
 /* clang-format on */
 

@@ -132,7 +132,7 @@ struct leat_app {
  *
  * argv holds EAL's arguments, with `--vdev=fabric_*` for leat's devices, then "--" and the
  * program's own. Errors are logged (leat.app) and determine the exit code. The first SIGINT or
- * SIGTERM stops the program in order, also while EAL starts: then begin() and start() are not
+ * SIGTERM stops the program cleanly, also while EAL starts: then begin() and start() are not
  * called. A second signal of either kind kills the program at once. While a driver is loaded or
  * opens a device both signals are held back. The previous handlers of both are restored at the end.
  *

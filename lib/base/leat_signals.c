@@ -15,7 +15,7 @@ static const int signals[LEAT_SIGNALS] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIG
 					   SIGBUS, SIGILL, SIGFPE,  SIGABRT };
 
 /*
- * Signals blocked between save and restore: those that end a program in order. SIGQUIT is not
+ * Signals blocked between save and restore: those that end a program cleanly. SIGQUIT is not
  * blocked, and still ends the program at once.
  */
 static const int kept[] = { SIGHUP, SIGINT, SIGTERM };

@@ -306,7 +306,7 @@ LEAT_API int leat_exchange_reject(struct leat_exchange *x, int conn, const char 
 LEAT_API int leat_exchange_busy(struct leat_exchange *x, int conn, const char *why);
 
 /**
- * End a connection or an attempt in order: the other side learns that it was closed on purpose. No
+ * End a connection or an attempt cleanly: the other side learns that it was closed on purpose. No
  * event follows, the id is dead.
  * @param x the instance
  * @param conn id of the connection or the attempt

@@ -70,7 +70,7 @@ struct leat_ep_stats {
 	uint64_t expired;   /**< ops whose deadline passed */
 	/**
 	 * Ops that came back undone because they were cancelled, or because their connection ended
-	 * in order, closed by either side.
+	 * cleanly, closed by either side.
 	 */
 	uint64_t flushed;
 };
