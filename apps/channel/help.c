@@ -19,7 +19,7 @@ static const char *const help[CT_COMMANDS + 1] = {
 "  recv       write frames to stdout\n"
 "  attach     take part, and print every second what passes through\n"
 "  inspect    print positions, frames, counters and participants\n"
-"  terminate  end a channel in order: nothing can be sent any more, frames that\n"
+"  terminate  end a channel cleanly: nothing can be sent any more, frames that\n"
 "             were sent can be received\n"
 "  destroy    remove a channel; its participants can go on\n"
 "\n"

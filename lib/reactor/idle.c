@@ -146,11 +146,12 @@ reactor_idle_request(struct leat_reactor *r, const struct leat_idle_conf *conf)
 	if ((unsigned int)conf->policy >= LEAT_IDLE_POLICIES)
 		return leat_err(EINVAL, "%s: idle policy %d is unknown", r->name,
 				(int)conf->policy);
-	if (min > max || max > SLEEP_US_LIMIT)
-		return leat_err(
-			EINVAL,
-			"%s: sleep of %u to %u us: the minimum is above the maximum, or the maximum above %u us",
-			r->name, min, max, SLEEP_US_LIMIT);
+	if (min > max)
+		return leat_err(EINVAL, "%s: sleep of %u to %u us: minimum above maximum", r->name,
+				min, max);
+	if (max > SLEEP_US_LIMIT)
+		return leat_err(EINVAL, "%s: sleep of at most %u us: at most %u us are possible",
+				r->name, max, SLEEP_US_LIMIT);
 
 	/* One store each: the owner may see some values a turn before the others. */
 	RLX_STORE(r->spin_us, conf->spin_us ? conf->spin_us : SPIN_US_DEFAULT);

@@ -8,7 +8,7 @@ needs no build step:
 
     with Channel.create("/watch") as ch:        # one process
         ch.send(1, b"hello")
-        ch.terminate()                          # end the channel in order
+        ch.terminate()                          # end the channel cleanly
 
     with Channel.open("/watch") as ch:          # another process
         for frame in ch:                        # until the channel is terminated
