@@ -53,15 +53,15 @@ static const struct table {
 	const char *name;
 	unsigned int writers, readers; /* 0: a round trip */
 	unsigned int burst;
-	double target; /* ns; for a round trip: ratio of leat to the reference */
+	double target; /* ratio of leat to the reference */
 	uint64_t frames, smoke;
 } tables[] = {
-	{ "channel-rate", 1, 1, 1, 100, 50000, 1000 },
-	{ "channel-rate-32", 1, 1, BURST, 25, 160000, 1024 },
-	{ "channel-2w-rate", 2, 1, 1, 200, 200000, 1000 },
-	{ "channel-2w-rate-32", 2, 1, BURST, 50, 640000, 2048 },
-	{ "channel-2r-rate", 1, 2, 1, 200, 200000, 1000 },
-	{ "channel-2r-rate-32", 1, 2, BURST, 50, 640000, 2048 },
+	{ "channel-rate", 1, 1, 1, 3.5, 50000, 1000 },
+	{ "channel-rate-32", 1, 1, BURST, 2.8, 160000, 1024 },
+	{ "channel-2w-rate", 2, 1, 1, 0.6, 200000, 1000 },
+	{ "channel-2w-rate-32", 2, 1, BURST, 2.6, 640000, 2048 },
+	{ "channel-2r-rate", 1, 2, 1, 1.1, 200000, 1000 },
+	{ "channel-2r-rate-32", 1, 2, BURST, 3, 640000, 2048 },
 	{ "channel-lat", 0, 0, 1, 1.5, 5000, 50 },
 };
 #define TABLES (sizeof(tables) / sizeof(tables[0]))
@@ -342,7 +342,6 @@ run_table(const struct table *t, const struct bench_args *args, void *mem[3], ui
 	struct run run = { t, args->smoke ? t->smoke : t->frames };
 	static struct bench_table results;
 	pid_t pid[HELPERS_MAX] = { 0 };
-	char note[64];
 	unsigned int i;
 
 	/*
@@ -377,17 +376,12 @@ run_table(const struct table *t, const struct bench_args *args, void *mem[3], ui
 	attach(mem, bytes);
 	memset(&results, 0, sizeof(results));
 	bench_measure(&results, args, t->writers == 0 ? NB : OWN, measure, &run, cpus, 2);
-	if (t->writers > 0) {
-		snprintf(note, sizeof(note), "rte_ring %.3g ns", bench_median(&results, REF));
-		bench_report(&results, &(struct bench_result){ t->name, "ns", BENCH_ABS_MAX,
-							       t->target, LEAT, REF, note });
-	} else {
-		bench_report(&results, &(struct bench_result){ t->name, "ns", BENCH_RATIO_MAX,
-							       t->target, LEAT, OWN, NULL });
+	bench_report(&results, &(struct bench_result){ t->name, "ns", BENCH_RATIO_MAX, t->target,
+						       LEAT, t->writers == 0 ? OWN : REF, NULL });
+	if (t->writers == 0)
 		bench_report(&results,
 			     &(struct bench_result){ "channel-lat-line", "ns", BENCH_RATIO_MAX, 0,
 						     LEAT, REF, NULL });
-	}
 	for (i = 0; i < nb_helpers(t); i++) {
 		pair_start(&sh->pair[i], PAIR_QUIT, 0);
 		if (waitpid(pid[i], NULL, 0) != pid[i])
