@@ -12,8 +12,8 @@
  *     doubled    when the send is done below, it is posted below a second time, and reported when
  *                the second send is done
  *
- * No send waits for younger sends that do not come: after a few polls without a new send all
- * shuffled sends are posted below.
+ * No send waits for younger sends that do not come: after a random number of polls without a new
+ * send, 0 to FAULT_PATIENCE, all shuffled sends are posted below.
  */
 
 #include "fault_pvt.h"

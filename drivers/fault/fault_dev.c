@@ -113,8 +113,8 @@ fault_info(const struct leat_dev *dev, struct leat_dev_info *info)
 	/*
 	 * Ops that the library emulates for the lower device are left out of this device's ops: the
 	 * library then emulates them above this device, so that faults hit the emulation's messages
-	 * as well. But if it emulates even SEND, it does so below this device, and faults hit the
-	 * emulated ops.
+	 * as well. But if the library emulates even SEND, it emulates all these ops below this
+	 * device, and faults hit the emulated ops.
 	 */
 	if ((low.ops_software & LEAT_OP_BIT(LEAT_OP_SEND)) != 0)
 		(void)leat_dev_info_for(fd->lower, low.ops, &low); /* the call above succeeded */

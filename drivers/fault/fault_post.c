@@ -14,7 +14,7 @@
 #include "fault_pvt.h"
 
 /*
- * Can an op of this type end with that status? Receives have no remote errors, and only one-sided
+ * Can an op of this type end with this status? Receives have no remote errors, and only one-sided
  * ops have keys.
  */
 static bool

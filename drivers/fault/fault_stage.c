@@ -10,9 +10,9 @@
  *                   has come: so no completion is passed by more than window others
  *     release       leat_op_finish()
  *
- * A completion must not wait for others that do not come. So after a random number of idle polls,
- * which is small, all completions are released, the lowest key first. The order depends only on the
- * seed and on the calls that were made; the clock has no part in it.
+ * A completion must not wait for others that do not come. So after a random number of idle polls, 0
+ * to FAULT_PATIENCE, all completions are released, the lowest key first. The order depends only on
+ * the seed and on the calls that were made; the clock has no part in it.
  */
 
 #include "fault_pvt.h"

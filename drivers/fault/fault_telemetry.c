@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The telemetry command /leat/fault: counters of the faults of each endpoint, by its number. The
- * answers are built on telemetry's own thread.
+ * The telemetry command /leat/fault. For each endpoint, under its number, it reports counters of
+ * the injected faults. The answers are built on telemetry's own thread.
  */
 
 #include <pthread.h>

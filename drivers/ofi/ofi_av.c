@@ -255,8 +255,8 @@ ofi_av_sweep(struct ofi_ep *e)
 		struct ofi_addr *a = *pp;
 
 		/*
-		 * A READ of a statement that was never answered ends when the connection below is
-		 * closed.
+		 * A READ of a statement (ofi_proof.c) that is never answered ends when the
+		 * connection below is closed.
 		 */
 		if (a->refs == 0 && a->proofs > 0 && (e->quirks & OFI_Q_AV_CUTS) != 0 &&
 		    now - a->unused_since > leat_us_to_cycles(QUARANTINE_US))

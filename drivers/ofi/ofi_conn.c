@@ -24,8 +24,8 @@
 /* us. After an op failed, how long to wait for news of its peer's death. */
 #define BROKEN_US 50000
 /*
- * Before a connection is up, at most this many drain passes over the messages of an earlier
- * connection to the same endpoint.
+ * Before a connection is up, the driver makes at most this many drain passes over the messages of
+ * an earlier connection to the same endpoint.
  */
 #define DRAIN_PASSES 16
 

@@ -10,8 +10,8 @@
 #define ERRORS_PER_POLL 64
 
 /*
- * us. How long a failed op's packets may go on failing: the device reports all of them within
- * seconds.
+ * us. How long a failed op's packets may go on failing: longer than the device takes to report all
+ * of them.
  */
 #define FAILED_US 10000000
 
@@ -169,8 +169,8 @@ ofi_slot_orphan(struct ofi_ep *e, struct ofi_slot *s, int status)
 	if (ofi_read_begun(e, s))
 		s->flags |= OFI_SLOT_BEGUN;
 	/*
-	 * Do not set the flag for atomics: their memory is the slot's own, and arg[] holds operands
-	 * that the provider may still read.
+	 * Do not set OFI_SLOT_USES for atomics: their memory is the slot's own, and arg[] holds
+	 * operands that the provider may still read.
 	 */
 	if ((e->quirks & OFI_Q_ENDED_READS) != 0 && op->type < LEAT_OP_FETCH_ADD) {
 		s->flags |= OFI_SLOT_USES;
@@ -235,7 +235,7 @@ remote_event(struct ofi_ep *e, const struct fi_cq_tagged_entry *c, fi_addr_t src
 		ofi_notice_add(e, c->data, c->len, peer_of(e, src));
 }
 
-/* Fail a receive that got a message with another tag: the provider confuses tags. */
+/* Fail a receive that got a message with a tag that it does not match: a fault of the provider. */
 static int __attribute__((noinline, cold))
 wrong_tag(const struct ofi_ep *e, const struct leat_op *op, uint64_t tag)
 {

@@ -31,7 +31,7 @@
 
 #define QUIET_US 2000
 #define LIMIT_US 500000
-/* Stop waiting for a cancelled receive to come back after so many progress calls. */
+/* Number of progress calls after which to wait no longer for a cancelled receive. */
 #define CANCEL_DRIVES 64
 
 /* Post a receive for messages of this address only. @return NULL: it could not be posted */

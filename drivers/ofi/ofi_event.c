@@ -37,7 +37,8 @@ ofi_event_read(struct ofi_ep *e)
 		ret = fi_eq_read(e->eq, &event, &entry, sizeof(entry), 0);
 		if (ret >= 0)
 			/*
-			 * not an error: an endpoint without connections has no event that matters
+			 * No error, so nothing to log: the other events are about connections,
+			 * which RDM endpoints do not have.
 			 */
 			continue;
 		if (ret != -FI_EAVAIL)

@@ -10,7 +10,7 @@
  *     FI_MR_PROV_KEY     -                                    fi_mr_key()
  *     otherwise          -                                    chosen by the driver
  *
- * The driver seals the keys that it chooses where the provider punishes wrong ones
+ * The driver seals the keys that it chooses where the provider handles wrong keys badly
  * (OFI_Q_KEY_SEALED). A sealed key tells the initiator the region's length and rights, so it can
  * check an op without posting it:
  *

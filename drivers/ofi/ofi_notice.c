@@ -13,7 +13,7 @@
  *        or:     a message arrived in A         A returns with the message, B is the new carrier
  *
  * There is one carrier at a time, so notices arrive in order. While notices wait and no posted RECV
- * fits, the next fitting RECV takes its notice when it is posted; the provider never sees it.
+ * fits, the next RECV that fits takes a notice when it is posted, and never goes to the provider.
  *
  * Posted RECVs are linked in the order of posting only from the first notice on, and cost nothing
  * before.

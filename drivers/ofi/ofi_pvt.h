@@ -158,7 +158,10 @@ struct ofi_provider {
 
 int ofi_efa_status(const struct fi_cq_err_entry *err);
 const char *ofi_efa_hint(int prov_errno);
-/* Do two addresses have the same queue pair number? One may name an earlier incarnation of it. */
+/*
+ * Do two addresses have the same GID and queue pair number? One of them may be of an earlier queue
+ * pair that had this number.
+ */
 bool ofi_efa_same_qp(const uint8_t *a, const uint8_t *b);
 
 const struct ofi_provider *ofi_provider_find(const char *name);
@@ -503,7 +506,7 @@ void ofi_slot_finish(struct ofi_ep *e, struct ofi_slot *s, int status, uint64_t 
 void ofi_slot_orphan(struct ofi_ep *e, struct ofi_slot *s, int status);
 /*
  * Free orphaned slots with OFI_SLOT_FAILED: if a is an address, which must be out of the AV, the
- * slots that refer to it; if a is NULL, the slots whose time is up.
+ * slots that refer to it; if a is NULL, the slots that failed longer than FAILED_US ago (ofi_cq.c).
  */
 void ofi_slots_forget_failed(struct ofi_ep *e, const struct ofi_addr *a);
 /*
@@ -620,7 +623,10 @@ bool ofi_drain_all(struct ofi_ep *e, struct ofi_addr *a);
 void ofi_drain_begin(struct ofi_ep *e, struct ofi_addr *a);
 /* Begin to drain while completions are handled: the next poll makes the first pass, at its end. */
 void ofi_drain_soon(struct ofi_ep *e, struct ofi_addr *a);
-/* Continue to drain. @return true: no message came for a while, or the time limit has passed */
+/*
+ * Continue to drain. @return true: no message came for QUIET_US, or the time limit LIMIT_US has
+ * passed (ofi_drain.c)
+ */
 bool ofi_drain_step(struct ofi_ep *e, const struct ofi_addr *a, uint64_t now);
 /*
  * Make a last pass, after ofi_drain_step() returned true. @return true: it took out all messages

@@ -107,8 +107,8 @@ conn_new(struct ring_inside *in, const struct leat_conn_params *params)
 	conn->datagram = rep->datagram;
 	conn->mtu[0] = rep->mtu;
 	/*
-	 * Write the answer that the acceptor will give to this want (ring_mark.h). If the acceptor
-	 * obeys another want, it writes its answer itself.
+	 * Write the acceptor's answer to this want (ring_mark.h) in advance. The acceptor itself
+	 * answers only later wants.
 	 */
 	conn->dir[0].want = conn->dir[1].marks = rep->want;
 	conn->mbox[0] = in->mbox;

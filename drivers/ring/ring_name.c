@@ -55,7 +55,7 @@ ring_mbox_new(uint32_t max_peers)
 void
 ring_mbox_get(struct ring_mbox *mbox)
 {
-	/* relaxed: the caller reached it through another reference */
+	/* relaxed: the caller reached the mailbox through a reference that exists already */
 	__atomic_fetch_add(&mbox->refs, 1, __ATOMIC_RELAXED);
 }
 
@@ -99,7 +99,7 @@ ring_mbox_close(struct ring_mbox *mbox)
 	}
 }
 
-/* Put a request into a mailbox, with a reference to it. @return false: the endpoint has closed */
+/* Put a request and a reference to it into a mailbox. @return false: the mailbox is closed */
 static bool
 mbox_send(struct ring_mbox *mbox, struct ring_conn *conn)
 {
@@ -299,7 +299,7 @@ ring_name_send(const char *addr, struct ring_conn *conn)
 	pthread_mutex_unlock(&names_lock);
 	if (mbox == NULL)
 		return false;
-	/* mbox_send() hands the reference to the connection, if it succeeds */
+	/* if mbox_send() succeeds, conn owns the reference to mbox from now on */
 	if (mbox_send(mbox, conn))
 		return true;
 	ring_mbox_put(mbox);

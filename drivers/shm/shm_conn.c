@@ -107,8 +107,8 @@ create_lane(struct ring_conn *conn)
 }
 
 /*
- * Map the memory that came with the peer's hello: its lane, its word asleep, its board, and what it
- * shares.
+ * Map the memory that came with the peer's hello: the peer's lane, word asleep and board, and the
+ * memory that the peer shares.
  * @return 0, or -errno with leat_err()
  */
 static int

@@ -5,10 +5,10 @@
  * Little-endian, 32 bits each unless noted:
  *
  *     0   version
- *     4   slots
+ *     4   number of slots
  *     8   size of the buffer, bytes
- *     12  chunks
- *     16  length of the longest datagram, bytes, or 0
+ *     12  number of chunks
+ *     16  length of the longest datagram, bytes; 0: reliable endpoint
  *     20  the connection's bit on the sender's board (16 bits)
  *     22  flags (16 bits): 1: the sender may sleep; 2: peers can make the sender's processors
  *         execute a fence; 4: the sender shares memory

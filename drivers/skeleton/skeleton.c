@@ -172,8 +172,8 @@ skel_progress(struct leat_ep *ep, uint64_t now __rte_unused)
 }
 
 /*
- * Disconnect a peer. Between the two calls a real driver finishes the peer's ops; this driver has
- * none in flight.
+ * Disconnect a peer. A real driver finishes the peer's ops between leat_peer_closing() and
+ * leat_peer_down(); this driver has no ops of peers in flight.
  */
 static void
 skel_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const char *text)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Connecting over rdma_cm, which any program on the other side may use:
+ * Connecting over rdma_cm. The program on the other side need not be leat:
  *
  *     connect   LOOKUP --name--> RESOLVING --address, route--> CONNECTING --response--> UP
  *                                   ^                             | no listener, no answer:

@@ -91,7 +91,7 @@ struct vb_transport {
 	 */
 	void (*left)(struct vb_conn *c);
 
-	/* Parse a request's private data into req. @return false: it is handled already */
+	/* Parse a request's private data into req. @return false: the request is handled already */
 	bool (*request)(struct vb_ep *e, const struct vb_cm_event *ev, struct vb_request *req);
 	/* Copy the request to its new connection. */
 	void (*requested)(struct vb_conn *c, const struct vb_cm_event *ev,

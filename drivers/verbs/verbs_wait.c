@@ -9,8 +9,8 @@
  *                               -> rdma_cm: requests, connections that begin or end
  *
  * An armed CQ reports one completion, the next that comes. So arm both CQs first, then look for
- * completions that came before. Verbs can only look by polling. Completions found then wait in the
- * library for the next poll, and arming fails with -EAGAIN.
+ * completions that came before. Verbs can only look by polling. If this finds completions, they
+ * wait in the library for the next poll, and arming fails with -EAGAIN.
  *
  * Each CQ event that was read must be acknowledged, or ibv_destroy_cq() never returns.
  */

@@ -287,7 +287,11 @@ deliver(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link,
 	leat_op_finish_as(ep, op, status, len, true);
 }
 
-/* Handle slots one by one, from one that has arrived; head: its head. @return slots handled */
+/*
+ * Handle slots one by one, from link->rx_slot on, which has arrived. head: the head of this first
+ * slot.
+ * @return slots handled
+ */
 static __rte_noinline uint32_t
 rx_general(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint64_t head)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Arguments and limits of a device, and its endpoints: the part that both devices share. */
+/* A device's arguments, limits and endpoints: the part that drivers/ring and drivers/shm share. */
 
 #include <stdlib.h>
 
@@ -148,8 +148,8 @@ ring_ep_abort(struct leat_ep *ep)
 }
 
 /*
- * Set the inline limit, of reliable endpoints only. A datagram endpoint's limit can't change:
- * it decides, when a connection is created, whether the connection has a buffer (ring_buf.h).
+ * Set the inline limit, of reliable endpoints only. A datagram endpoint's limit can't change: when
+ * a connection is created, this limit decides whether the connection has a buffer (ring_buf.h).
  */
 int
 ring_ep_option(struct leat_ep *ep, enum leat_ep_option option, uint32_t *value)

@@ -49,7 +49,7 @@ ring_tx_free(const struct ring_link *link, uint32_t place)
 }
 
 /*
- * Choose another place than `next`, which is not free. Either the ring is full, or `next` holds a
+ * Choose a place other than `next`, which is not free. Either the ring is full, or `next` holds a
  * message that was not yet consumed when the producer last went back to place 0. There are at most
  * two such messages, in adjacent places: skip them.
  * @return the place, or `next` if no other place is free
@@ -102,7 +102,7 @@ ring_tx_room(struct ring_link *link, uint32_t place)
 	return likely(ring_tx_free(link, place)) || ring_tx_refresh(link, place);
 }
 
-/* Fill in all fields except the head and the payload. @return the value for the head */
+/* Fill in the slot at the cursor, except head and payload. @return the value for the head */
 static __rte_always_inline uint64_t
 ring_tx_fill(struct ring_link *link, const struct ring_cursor *c, uint32_t type, uint32_t flags,
 	     uint64_t len)
@@ -158,7 +158,7 @@ ring_tx_touch(struct ring_link *link, uint32_t n, bool second)
 	}
 }
 
-/* Take the credit of a message: the peer's dir.consumed when it sent the message (edge FREE). */
+/* Take a message's credit: the value of dir.consumed when the peer sent it (edge FREE). */
 static inline void
 ring_credit(struct ring_link *link, uint32_t credit)
 {
@@ -312,7 +312,10 @@ ring_send_link(struct leat_ep *ep, const struct ring_ep *rep, const struct leat_
 	return link;
 }
 
-/* Account for n published SENDs. Their mark is set at the end of the post, with other marks. */
+/*
+ * Account for n published SENDs. The link's mark is set at the end of the post, together with the
+ * marks of other links.
+ */
 static __rte_always_inline void
 ring_send_end(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, struct leat_op **ops,
 	      uint16_t n, uint64_t bytes)

@@ -12,7 +12,10 @@
 
 #include "ring_pvt.h"
 
-/* A fence for the threads of this process; RING_FOREIGN: of all processes that have registered. */
+/*
+ * Commands of membarrier(2). FENCE reaches the threads of this process, or if RING_FOREIGN, of all
+ * processes that have called REGISTER.
+ */
 #if RING_FOREIGN
 #define FENCE MEMBARRIER_CMD_GLOBAL_EXPEDITED
 #define REGISTER MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED

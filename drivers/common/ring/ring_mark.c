@@ -57,7 +57,10 @@ watch(struct ring_ep *rep, struct ring_link *link)
 	swap(rep, link->idx, rep->nb_watched++);
 }
 
-/* Stop watching a link. Earlier messages and acks may lack marks: queue it for one more look. */
+/*
+ * Stop watching a link. Its earlier messages and acks may lack marks, so queue the link for one
+ * more look.
+ */
 static void
 unwatch(struct ring_ep *rep, struct ring_link *link)
 {

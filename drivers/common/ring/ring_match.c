@@ -207,7 +207,10 @@ note_del(struct ring_ep *rep, struct ring_note *note, int kind)
 	rep->nb_unexpected--;
 }
 
-/* Return the number of a note's message: in [rx_head, rx_head + slots), with the note's index. */
+/*
+ * Return the number of a note's message: the number in [rx_head, rx_head + slots) that, modulo
+ * slots, is the note's index.
+ */
 static uint64_t
 note_nr(const struct ring_note *note)
 {

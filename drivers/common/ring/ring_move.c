@@ -84,7 +84,7 @@ put_room(const struct ring_link *link)
 {
 	const struct ring_moves *m = &link->moves;
 
-	/* edge FREE of a chunk: pairs with take_all(); the peer has read its last content */
+	/* edge FREE of a chunk: pairs with take_all(); the peer has read the chunk's content */
 	return m->put - m->seen <= m->tx_mask ||
 	       m->put - __atomic_load_n(&link->mine->chunks_taken, __ATOMIC_ACQUIRE) <= m->tx_mask;
 }
@@ -314,7 +314,7 @@ ring_move_recv(struct leat_ep *ep, struct ring_link *link, uint64_t nr, uint64_t
 {
 	struct ring_move *in = &link->moves.in[nr & link->moves.in_mask];
 
-	/* First drop chunks left of an earlier message with the same number modulo slots. */
+	/* First drop chunks that an earlier message with the same number modulo slots left. */
 	if (!take_all(ep, link, UINT32_MAX) || in->kind != RING_MOVE_NONE) {
 		ring_violation(ep->drv, link, "it used the number of a message that is under way");
 		leat_op_finish(ep, op, -ECONNRESET, 0);
@@ -387,7 +387,7 @@ ring_move_acked(struct leat_ep *ep, struct ring_link *link, struct leat_op *op, 
 	struct ring_op *o = ring_op(op);
 
 	if (op->type == LEAT_OP_READ) {
-		/* Drop a failed READ's chunks now: a later op with its number must not get them. */
+		/* Drop a failed READ's chunks: a later op with the same id must not get them. */
 		if (status != 0)
 			(void)take_all(ep, link, UINT32_MAX);
 		link->moves.nb -= op->size > 0;

@@ -24,7 +24,7 @@
 
 #define RING_WINDOW 16	 /* watched links that a poll looks at, at most */
 #define RING_VAIN 64	 /* a poll ends after so many queued links that yielded no op */
-#define RING_UNMARKED 64 /* every so many polls look at one unmarked link: ring_unmarked() */
+#define RING_UNMARKED 64 /* polls between two looks at an unmarked link: ring_unmarked() */
 /*
  * Distance of the prefetch, in links: poll prefetches a link's slot this many links before it
  * handles the link, and the link itself at twice that distance.

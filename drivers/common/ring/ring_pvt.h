@@ -179,7 +179,7 @@ static_assert(offsetof(struct ring_link, tx) == LEAT_CACHE_LINE, "poll needs one
 static_assert(offsetof(struct ring_link, tx_ops) == 2 * LEAT_CACHE_LINE, "post needs one line");
 static_assert(offsetof(struct ring_link, trecvs) == 3 * LEAT_CACHE_LINE, "acks need one line");
 static_assert(offsetof(struct ring_link, buf) == 4 * LEAT_CACHE_LINE, "matching needs one line");
-/* Not a power of two, or the first lines of all links would share an eighth of a cache. */
+/* Not a power of two: the first lines of all links would then share a few of a cache's sets. */
 static_assert(sizeof(struct ring_link) == (RING_FOREIGN ? 10 : 6) * LEAT_CACHE_LINE,
 	      "a link is six lines, or ten");
 static_assert(RING_MTU_MAX * 4 <= RING_BUF_MAX, "a buffer holds some of the longest datagrams");

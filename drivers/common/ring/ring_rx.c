@@ -17,7 +17,7 @@
 
 /*
  * For small sizes DPDK's copy is faster than the C library's, which begins with an instruction that
- * is slow to start; for large sizes it is slightly slower.
+ * is slow to start; for large sizes DPDK's copy is slightly slower.
  */
 void
 ring_copy_large(void *dst, const void *src, size_t n)

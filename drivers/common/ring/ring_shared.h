@@ -22,7 +22,7 @@
  *              their bytes of the buffer again. Each message of the opposite direction carries the
  *              same number in slot.credit, published by that message's PUBLISH.
  *     ACK      ack.head       consumer -> producer
- *              The op of that message is done: the consumer no longer touches its buffer.
+ *              The op that the ack names is done: the consumer no longer touches the op's buffer.
  *     CLAIM    slot.state     both, by CAS
  *              An op that is not done yet belongs to the side that swaps first: the consumer, which
  *              is about to execute it, or the producer, which takes it back.
@@ -160,7 +160,10 @@ struct ring_ack {
  * the message's number modulo slots.
  */
 struct ring_note {
-	/* in lists of unexpected messages of a kind, oldest first: of all peers, of this peer */
+	/*
+	 * Entries in the endpoint's and in the link's list of unexpected messages of one kind; both
+	 * lists begin with the oldest message.
+	 */
 	TAILQ_ENTRY(ring_note) by_ep;
 	TAILQ_ENTRY(ring_note) by_link;
 	struct ring_link *link;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The telemetry commands /leat/ring and /leat/shm: counters of each endpoint, by its number, that
- * its completions do not report.
+ * The telemetry commands /leat/ring and /leat/shm. For each endpoint, under its number, they report
+ * counters of events that completions do not report.
  *
  *     datagrams    messages that were lost: their senders get no error
  *     share=1      ops that were executed on shared memory, messages that were copied from it

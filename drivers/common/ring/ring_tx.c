@@ -10,8 +10,8 @@
  * other op waits for an ack in tx_ops[]; its index is its message's number modulo the number of
  * slots. (RING_FOREIGN: SENDs in the buffer, and one-sided ops on shared memory, are done at once
  * as well.) The entry becomes free when the ack is taken, perhaps later than the slot is
- * consumed; until then an op that needs an ack finds no room. So the ops that wait for acks are
- * never more than the slots.
+ * consumed. Until then a later op that needs an ack and has the same index finds no room. So the
+ * ops that wait for acks are never more than the slots.
  */
 
 #include "ring_fast.h"
@@ -119,7 +119,7 @@ post_large(struct leat_ep *ep, struct ring_link *link, struct leat_op *op)
 	return true;
 }
 
-/* Fill in the word of a WRITE's slot that names its bytes. @return flags that say where they are */
+/* Fill in the word of a WRITE's slot that says where the payload is. @return the flags for it */
 static uint32_t
 write_bytes(struct ring_ep *rep, struct ring_link *link, const struct leat_op *op, uint64_t *w)
 {
@@ -369,8 +369,9 @@ ring_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 }
 
 /*
- * Post ops, and wake the peers that sleep. It is ep->post of an endpoint of which some peer has, or
- * had, a wait object; other endpoints use ring_post(), which does not look for sleeping peers.
+ * Post ops, and wake the peers that sleep. This is the post function of an endpoint if one of its
+ * peers has, or had, a wait object. Other endpoints use ring_post(), which does not look for
+ * sleeping peers.
  */
 uint16_t
 ring_post_waking(struct leat_ep *ep, struct leat_op **ops, uint16_t n)

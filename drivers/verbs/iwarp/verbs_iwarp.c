@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * iWARP: RDMA over TCP, which differs in five things.
+ * iWARP: RDMA over TCP, which differs from InfiniBand and RoCE in five things.
  *
  * Connections. The kernel's connection manager moves the queue pair to RTS itself, and both sides
  * get ESTABLISHED. The connecting side gets no response that it would have to answer.

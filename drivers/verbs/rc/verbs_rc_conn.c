@@ -211,8 +211,8 @@ vb_rc_accept(struct vb_conn *c, const struct leat_conn_params *params)
 /* ---- disconnect and the end of a connection ---- */
 
 /*
- * Handle a disconnect by the other side. Its program did it, or the kernel after the program died:
- * both look the same. If ops to the peer are in flight it is an error.
+ * Handle a disconnect by the other side. Its program disconnected, or its kernel after the program
+ * died: both look the same. If ops to the peer are in flight, the disconnect is an error.
  */
 void
 vb_rc_left(struct vb_conn *c)

@@ -10,7 +10,8 @@
  *     peer B   QP: buffers 0 2 3                                B1
  *     receives that wait: none
  *
- *     a receive is posted: it gets A0; the buffer goes back to A's QP, together with some others
+ *     a receive is posted: it gets A0; the buffer goes back to A's QP when a quarter of A's
+ *     buffers are free
  *
  * Memory is bounded: messages that are not received stay in the buffers of their peer. When the
  * peer's QP runs out of buffers the peer has to wait (RNR), and only this peer. A message can't be
@@ -231,7 +232,10 @@ vb_rxq_close(struct vb_ep *e, struct vb_conn *c)
 	c->rxq = NULL;
 }
 
-/* Take a buffer back that is free again. When a quarter of all buffers is free, post them. */
+/*
+ * Take a buffer back that is free again. When a quarter of the queue pair's buffers are free, post
+ * the free ones.
+ */
 static void
 put_back(struct vb_ep *e, struct vb_conn *c, uint32_t b)
 {

@@ -28,7 +28,7 @@
 
 #include "verbs_ud.h"
 
-/* us. How long sends in flight and flushing may take; then the queue pair is reset anyway. */
+/* us. How long sends in flight and flushing may take; after that the queue pair is reset anyway. */
 #define RECALL_US 100000
 
 /* ---- the device ---- */

@@ -49,7 +49,10 @@ void vb_sender_add(struct vb_sender_map *m, const struct vb_sender *sender, uint
 void vb_sender_del(struct vb_sender_map *m, const struct vb_sender *sender, uint16_t peer);
 /* Find a sender. @return its peer; LEAT_PEER_ANY: it is unknown */
 uint16_t vb_sender_find(const struct vb_sender_map *m, const struct vb_sender *sender);
-/* Return the peer of that sender that was added before this one; LEAT_PEER_ANY: there is none. */
+/*
+ * Of the sender's peers that were added before `peer`, return the newest; LEAT_PEER_ANY: there is
+ * none.
+ */
 uint16_t vb_sender_older(const struct vb_sender_map *m, const struct vb_sender *sender,
 			 uint16_t peer);
 /* Determine a datagram's sender from its completion. grh: the 40 B in front of the datagram. */

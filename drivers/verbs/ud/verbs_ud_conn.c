@@ -51,8 +51,8 @@ addr_to_gid(const struct sockaddr *sa, union ibv_gid *gid)
 }
 
 /*
- * Find the index of one of this side's GIDs, of RoCE v2 if there are several. @return index;
- * -ENOENT
+ * Find the index of a GID of this side: the GID that the device uses, or a different one, which
+ * must be of RoCE v2. @return index; -ENOENT
  */
 static int
 gid_index(const struct vb_ep *e, const union ibv_gid *gid)
