@@ -333,8 +333,8 @@ finish_one(struct ofi_ep *e, struct ofi_slot *s, void *arg)
  * Take out the last messages of a dead peer, then close the provider's connection to it. Messages
  * may still be under way after a silence: perhaps this thread had no processor, or TCP waits for a
  * timeout. Once the connection is closed no more messages can come, but messages that the provider
- * has already read must be taken out before. The connection stays open while the provider has ops
- * for the dead peer: their answers may be arriving (OFI_Q_READ_TWICE). @return true: done
+ * has already read must be taken out before the close. The connection stays open while the provider
+ * has ops for the dead peer: their answers may be arriving (OFI_Q_READ_TWICE). @return true: done
  */
 static bool
 close_dead(struct ofi_ep *e, struct leat_peer *peer, uint64_t now)
@@ -616,8 +616,8 @@ ofi_conn_broken(struct ofi_ep *e, uint16_t peer)
 	uint16_t i;
 
 	/*
-	 * The other connections to that endpoint have lost messages too, perhaps without a failed
-	 * op.
+	 * All other connections to the peer's endpoint have lost messages too, perhaps without a
+	 * failed op.
 	 */
 	for (i = 0; i < e->ep->nb_peers; i++) {
 		struct ofi_peer *p = &e->peers[i];
@@ -634,7 +634,8 @@ ofi_conn_broken(struct ofi_ep *e, uint16_t peer)
 }
 
 /*
- * Once it is clear that the peer is alive and only the provider's connection broke, end the peer.
+ * End a peer whose provider connection broke, once broken_deadline has passed: since its death was
+ * not reported by then, the peer is alive.
  */
 static void
 broken_step(struct ofi_ep *e, struct leat_peer *peer, uint64_t now)

@@ -401,7 +401,7 @@ abort_now(struct ofi_ep *e)
 	ofi_slots_foreach(e, finish_shutdown, NULL);
 }
 
-/* Poll until no answer is arriving, or until the deadline; then abort the endpoint. */
+/* Poll until no answer is arriving, or until the time abort_by; then abort the endpoint. */
 static void
 poll_abort(struct leat_ep *ep)
 {

@@ -204,7 +204,7 @@ ofi_notice_carrier_done(struct ofi_ep *e, struct ofi_slot *s)
 		ofi_slot_finish(e, s, 0, n.len);
 		return;
 	}
-	/* Not reached: the notice for which a carrier was chosen waits for it. */
+	/* Not reached: the notice for which this carrier was chosen still waits. */
 	ofi_slot_finish(e, s, -ECANCELED, 0);
 }
 

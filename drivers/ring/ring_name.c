@@ -178,7 +178,7 @@ is_wildcard(const struct ring_name *name)
 	return false;
 }
 
-/* Find the listener that gets a request sent to a name. The lock is held. */
+/* Find the listener that gets a request sent to a name. names_lock is held. */
 static struct ring_listener *
 find(const struct ring_name *to)
 {
@@ -192,7 +192,7 @@ find(const struct ring_name *to)
 	return NULL;
 }
 
-/* Would a listener at this name overlap with one that exists? The lock is held. */
+/* Would a listener at this name overlap with one that exists? names_lock is held. */
 static bool
 in_use(const struct ring_name *name)
 {
@@ -209,7 +209,7 @@ in_use(const struct ring_name *name)
 	return false;
 }
 
-/* Choose a free port for a name's host. The lock is held. @return 0: there is none */
+/* Choose a free port for a name's host. names_lock is held. @return 0: there is none */
 static uint16_t
 free_port(struct ring_name *name)
 {

@@ -10,8 +10,8 @@
  * reach (ring_share.h).
  *
  * The files are EAL's and can't be sealed: a peer could truncate them, or write to any of their
- * bytes. So only processes of the same user get them, which could trace this process anyway, and
- * only if both sides ask for it.
+ * bytes. So only processes of the same user get the files, since these processes could trace this
+ * one anyway, and only if both sides have share=1.
  */
 
 #include "leat_exchange.h"

@@ -41,8 +41,8 @@ copy_event(struct vb_cm_event *to, const struct rdma_cm_event *ev)
 	case RDMA_CM_EVENT_ESTABLISHED:
 	case RDMA_CM_EVENT_REJECTED:
 		/*
-		 * rdma_cm has swapped the two values of the sender: responder_resources is the
-		 * number of READs that this side is to answer at a time.
+		 * rdma_cm has swapped the sender's two counts of READs: responder_resources is how
+		 * many READs this side is to answer at a time.
 		 */
 		if (ev->id->ps == RDMA_PS_UDP) {
 			to->ud = ev->param.ud;

@@ -4,7 +4,7 @@
  * Endpoints: opening, and the ways in which they end.
  *
  *     shutdown   quiesce: receives come back, sends continue
- *                deadline of the shutdown passed: abort
+ *                time limit of the shutdown passed: abort
  *     destroy    close
  *
  * The queues are the transport's. An abort destroys them: only then does the device stop using
@@ -81,8 +81,8 @@ open_verbs(struct vb_ep *e, const struct vb_cqes *cqes, bool wait)
 	if (wait && vb_wait_channel(e) < 0)
 		return -rte_errno;
 	/*
-	 * Each request in a queue may end with a completion of its own: all do when their queue
-	 * pair fails. The transport says how many that can be.
+	 * The CQs need room for a completion of each request: when a queue pair fails, all its
+	 * requests complete. The transport has set cqes to the largest numbers.
 	 */
 	e->scq = vb_cq_create(d, e->ctx, cqes->send + CQ_SPARE, e->comp, &e->scqx);
 	if (e->scq == NULL)

@@ -84,7 +84,7 @@ vb_ep_fd(const struct leat_ep *ep)
 	return vb_of(ep)->wait_fd;
 }
 
-/* Read and acknowledge the CQ events: few, since an armed CQ raises one event. */
+/* Read and acknowledge the CQ events. The loop is short: an armed CQ raises one event. */
 static void
 take_events(struct vb_ep *e)
 {

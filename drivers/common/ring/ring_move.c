@@ -221,7 +221,7 @@ take_data(struct leat_ep *ep, struct ring_link *link, uint16_t id, const char *d
 
 	if (m->write.kind == RING_MOVE_WRITE && (m->write.nr & link->moves.in_mask) == id)
 		return m->write.ready || take_write(ep->drv, &m->write, data, len);
-	/* If no SEND or WRITE in progress has this id, it was given up: drop the chunk. */
+	/* If no SEND or WRITE in progress has this id, the message was given up: drop the chunk. */
 	return m->in[id].kind != RING_MOVE_RECV || take_recv(ep, link, &m->in[id], data, len);
 }
 

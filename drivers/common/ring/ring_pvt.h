@@ -57,7 +57,10 @@
  */
 #define RING_FEW 16
 #define RING_FEW_AGAIN 8
-/* After copying so many bytes of large messages a poll takes at most one slot per link. */
+/*
+ * After copying this many bytes of large messages and datagrams a poll takes at most one slot of
+ * each further link, or ends if the endpoint relies on marks.
+ */
 #define RING_COPY_BUDGET (256 * 1024)
 /* Slots that a poll handles on a link even if it has no room for completed ops. */
 #define RING_DRIVE_BUDGET 16

@@ -14,8 +14,8 @@
 #include "verbs_rc.h"
 
 /*
- * wr_id of a send: upper half, the tag of its connection's queue pair, whose own lower half is the
- * peer's index; lower half, the number of the send.
+ * wr_id of a send: the upper 32 bits are the tag of the queue pair, the lower 32 bits the number of
+ * the send. The lower 16 bits of a tag are the index of the peer.
  */
 #define WR_TAG(wr_id) ((uint32_t)((wr_id) >> 32))
 #define WR_INDEX(wr_id) ((uint16_t)((wr_id) >> 32))
