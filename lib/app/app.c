@@ -27,7 +27,7 @@ leat_app_stop(int why)
 {
 	int ok = LEAT_APP_OK;
 
-	/* relaxed: read when all reactors have ended */
+	/* relaxed: `code` is read when all reactors have ended */
 	if (why != LEAT_APP_OK)
 		(void)__atomic_compare_exchange_n(&code, &ok, why, false, __ATOMIC_RELAXED,
 						  __ATOMIC_RELAXED);

@@ -47,7 +47,7 @@ int app_lcores_run(void);
  */
 int app_lcores_destroy(void);
 
-/* Deadline of a stop, in us. */
+/* Time that a stop may take, us. */
 uint64_t app_stop_us(void);
 
 #endif /* APP_PVT_H */

@@ -120,7 +120,7 @@ struct leat_app {
 	 * async-signal-safe. NULL: nothing.
 	 */
 	void (*on_signal)(int sig);
-	void *arg; /**< argument of these functions */
+	void *arg; /**< argument of parse(), begin(), start() and end() */
 	/** time that a stop may take, us; after it the log names what still runs; 0: 1 s */
 	uint64_t stop_us;
 	const struct leat_reactor_conf *reactor; /**< NULL: defaults; the name is ignored */
@@ -142,7 +142,7 @@ struct leat_app {
 LEAT_API int leat_app_run(int argc, char **argv, const struct leat_app *app);
 
 /**
- * Stop the program: stop all reactors, with leat_app.stop_us as deadline. Any thread;
+ * Stop the program: stop all reactors, which may take leat_app.stop_us. Any thread;
  * async-signal-safe; may be called any number of times.
  *
  * @param code

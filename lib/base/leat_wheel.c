@@ -86,7 +86,7 @@ level_first(const struct leat_wheel *w, unsigned int level, struct first *f)
 
 /*
  * Find the first occupied slot of all levels; head NULL: none. If slots of two levels begin at the
- * same tick, return that of the higher level: its timers must move into the lower one first.
+ * same tick, return that of the higher level: its timers must first move into the lower level.
  */
 static struct first
 wheel_first(const struct leat_wheel *w)

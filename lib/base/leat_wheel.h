@@ -23,13 +23,13 @@
  *	level 4      33.6 s     36 min      ... up to 13 levels: the whole range of 64 bits
  * @endcode
  *
- * A timer is queued in the lowest level that reaches its expiry. Above level 0, that slot is at
- * least two slots after the present one (the one that the present tick lies in). As soon as it is
- * the next slot, it is sorted: its timers are moved down a level, some of them in each run:
+ * A timer is queued in the lowest level that reaches its expiry, in the slot of the expiry. Above
+ * level 0, this slot is at least two slots after the present one (the slot of the present tick). As
+ * soon as it is the next slot, it is sorted: its timers are moved down a level, some in each run:
  *
  * @code
- *	level l    |  present  | is sorted | later one |    the runs have the width of one slot
- *	level l-1  |||||||||||||^^^^^^^^^^^|                as time to sort the next slot
+ *	level l    |  present  | is sorted | later one |    the runs sort the next slot in the
+ *	level l-1  |||||||||||||^^^^^^^^^^^|                time that one slot lasts
  * @endcode
  *
  * So a timer moves at most once per level in its life, a run does a bounded amount of work however

@@ -20,7 +20,7 @@ struct eal_args {
 	const char *tune_dir; /* value of the last --tune-dir; NULL: none */
 	const char *settings; /* value of the last --settings; NULL: none */
 	bool no_tune;
-	/* *_given: argv holds an option of that kind, so eal_args_split() adds none */
+	/* X_given: argv holds an option of kind X, so eal_args_split() adds none */
 	bool memory_given;
 	bool no_huge; /* --no-huge, or --legacy-mem, which EAL treats alike */
 	bool multiproc_given;

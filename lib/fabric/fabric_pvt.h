@@ -133,7 +133,7 @@ struct leat_ep_ctrl {
 
 	uint32_t nb_used; /* peers that are not FREE; read by telemetry */
 	struct leat_peer_cold *cold;
-	struct leat_peer_list free_peers; /* unused for the longest time first; it is used next */
+	struct leat_peer_list free_peers; /* free; the first, free longest, is used next */
 	struct leat_peer_list ev_peers;	  /* peers with events to deliver */
 	struct leat_peer_list dead_peers; /* peers with their last event delivered */
 

@@ -136,9 +136,9 @@ enum leat_ep_type {
 	 * - a SEND completes as soon as the device has let go of it, received or not; a message
 	 *   that meets no receive is lost;
 	 * - connecting only tells each side the other side's address. At the acceptor the peer is
-	 *   up at once, even if the answer never arrives there. The other side does not learn of
-	 *   leat_ep_disconnect(), nor of an endpoint's end or death: the peers of a dead endpoint
-	 *   stay up, and sends to it succeed;
+	 *   up at once, even if the answer never reaches the connecting side. The other side does
+	 *   not learn of leat_ep_disconnect(), nor of an endpoint's end or death: a peer whose
+	 *   endpoint has died stays up, and sends to it succeed;
 	 * - a message is received with leat_op.src LEAT_PEER_ANY if its sender is not a connected
 	 *   peer: before LEAT_EV_CONNECTED was returned here, after this side disconnected, or if
 	 *   the device also delivers messages of unknown senders.
@@ -154,7 +154,7 @@ struct leat_dev_info {
 	char provider[64];
 	/** port, domain or network interface, e.g. "rdmap0s6-rdm"; "" if none */
 	char interface[64];
-	uint32_t ops;	   /**< mask of LEAT_OP_BIT: the types that it can do */
+	uint32_t ops;	   /**< mask of LEAT_OP_BIT: the op types that the device can do */
 	uint32_t ep_types; /**< mask of 1 << enum leat_ep_type */
 	uint64_t max_msg;  /**< largest message, and largest one-sided op, bytes */
 	/** SEND, TSEND and WRITE up to this many bytes are copied when posted */
@@ -165,8 +165,8 @@ struct leat_dev_info {
 	uint32_t rx_depth;     /**< default receive depth, ops */
 	uint32_t rx_depth_max; /**< largest receive depth, ops */
 	/**
-	 * longest time from the death of a peer's process until it is reported and the ops to the
-	 * peer fail, ms; 0: never reported (datagrams)
+	 * longest time from the death of a peer's process until the death is reported and the ops
+	 * to the peer fail, ms; 0: never reported (datagrams)
 	 */
 	uint32_t dead_peer_ms;
 	int32_t numa_node;  /**< -1: unknown or none */

@@ -11,9 +11,9 @@
  *
  * Division of labour. The library keeps the peer table, the ordered queues, deadlines, events, the
  * list of regions, and all argument checking of slow calls. The driver moves data and owns
- * connections. For every op that its post takes it calls leat_op_start(), and exactly once, later
- * or at once, leat_op_finish() (leat_order.h); the library then sees to the order and to poll's
- * output.
+ * connections. For every op that its post takes the driver calls leat_op_start(), and exactly once,
+ * later or at once, leat_op_finish() (leat_order.h); the library then sees to the order and to
+ * poll's output.
  *
  * A peer's life, with the driver's calls on the right:
  *
@@ -199,8 +199,8 @@ struct leat_driver {
 	 */
 	int (*arm)(struct leat_ep *ep);
 	/**
-	 * Undo arm(), and consume whatever made the descriptor readable unless poll and progress()
-	 * will. Called after each arm().
+	 * Undo arm(), and consume whatever made the descriptor readable, unless poll and progress()
+	 * will consume it. Called after each arm().
 	 */
 	void (*disarm)(struct leat_ep *ep);
 

@@ -158,7 +158,7 @@ struct leat_event {
 	 * -EHOSTUNREACH, -EINVAL, -EPROTO. SHUTDOWN: 0, or -ETIMEDOUT if ops had to be aborted.
 	 */
 	int status;
-	uint16_t priv_len; /**< bytes of priv */
+	uint16_t priv_len; /**< length of priv, bytes */
 	/** CONNECT_REQ, CONNECTED: the other side's private data */
 	uint8_t priv[LEAT_EP_PRIV_MAX];
 	/** the event in words: peer, operation, cause, what to check */
@@ -231,7 +231,7 @@ LEAT_API void leat_ep_disarm(struct leat_ep *ep);
 /** Options of a connection. Zeroed means all defaults. */
 struct leat_conn_params {
 	const void *priv;  /**< private data, copied and sent to the other side */
-	uint16_t priv_len; /**< bytes of priv, at most LEAT_EP_PRIV_MAX */
+	uint16_t priv_len; /**< length of priv, bytes, at most LEAT_EP_PRIV_MAX */
 	/**
 	 * connect: how long to try, microseconds, even while nothing listens at the address;
 	 * 0: 5 s

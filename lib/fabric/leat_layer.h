@@ -3,8 +3,8 @@
 #define LEAT_LAYER_H
 
 /*
- * For layers: parts of leat that add ops to an endpoint which its device lacks, or do them in
- * another way. This header is not installed: a layer is a part of libleat.so.
+ * For layers: parts of leat that give an endpoint ops that its device lacks, or do the device's ops
+ * in a different way. This header is not installed: a layer is a part of libleat.so.
  *
  *     application       leat_ep_post(), leat_ep_poll(), leat_ep_events()
  *                         |
@@ -43,7 +43,7 @@ struct leat_layer {
 	const char *name;
 	/*
 	 * The ops that the layer adds to a device, or takes over from it: a mask of LEAT_OP_BIT.
-	 * 0: this device is not for the layer.
+	 * 0: the layer has nothing to do for this device.
 	 */
 	uint32_t (*ops)(const struct leat_dev_info *info);
 	/* Change a device's info into the info for endpoints with the layer. */

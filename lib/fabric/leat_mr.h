@@ -56,7 +56,7 @@ struct leat_rkey {
 /**
  * Register memory.
  *
- * @param ep endpoint whose peers and ops will reach it
+ * @param ep endpoint whose peers and ops will reach the memory
  * @param addr start, any alignment
  * @param len bytes, > 0
  * @param access LEAT_MR_* or-ed

@@ -39,7 +39,7 @@ struct leat_queue;
 enum leat_op_type {
 	LEAT_OP_SEND,	   /**< message to @ref leat_op.peer, matched with a RECV there */
 	LEAT_OP_RECV,	   /**< receives one message, or the notice of one WRITE_IMM */
-	LEAT_OP_TSEND,	   /**< message with a tag, matched with a TRECV there */
+	LEAT_OP_TSEND,	   /**< message with a tag to the peer, matched with a TRECV there */
 	LEAT_OP_TRECV,	   /**< receives one message whose tag fits tag and ignore */
 	LEAT_OP_WRITE,	   /**< writes buf to the peer's memory {raddr, rkey} */
 	LEAT_OP_WRITE_IMM, /**< WRITE, and completes one RECV of the peer with imm */
@@ -47,8 +47,8 @@ enum leat_op_type {
 	/** atomic on the 8 bytes at raddr: adds operand; the old value goes to buf */
 	LEAT_OP_FETCH_ADD,
 	/**
-	 * atomic on the 8 bytes at raddr: stores operand if they equal compare; the old value goes
-	 * to buf in either case
+	 * atomic on the 8 bytes at raddr: stores operand if the bytes equal compare; the old value
+	 * goes to buf in either case
 	 */
 	LEAT_OP_CMP_SWAP,
 	LEAT_OP_TYPES, /**< number of types */

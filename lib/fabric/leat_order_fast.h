@@ -6,8 +6,8 @@
  * @file
  * For drivers: runs of ops through the ordering layer. A run does to ops, queue and endpoint what
  * leat_op_check(), leat_op_start() and leat_op_finish() do op by op; but it writes queue and
- * endpoint once per run. An op that needs more than the run does ends the run, and goes through
- * those calls, with the same outcome.
+ * endpoint once per run. An op that needs further steps ends the run, and goes through those calls,
+ * with the same outcome.
  *
  * Two kinds of drivers have runs. The driver of a NIC that completes in order finishes its sends
  * with leat_op_finish_sent(). A driver that moves data through shared memory copies a small send

@@ -176,7 +176,7 @@ add_chunk(struct rte_mempool *mp, void *opaque, struct rte_mempool_memhdr *hdr, 
 	c->n++;
 }
 
-/* Merge adjacent memory chunks of a mempool into one piece each. @return number of pieces */
+/* Merge chunks of a mempool that are adjacent in memory into one piece. @return number of pieces */
 static uint32_t
 merge_chunks(struct leat_mr *mr, uint32_t n)
 {

@@ -102,7 +102,10 @@ leat_ep_sample_set(struct leat_ep *ep, uint32_t every)
 	}
 	s->every = every;
 	if (!ep->sampled) {
-		/* Ops noted before sampling was switched off may have come back since. */
+		/*
+		 * Forget the ops noted before sampling was switched off: they may have come back
+		 * since.
+		 */
 		s->nb = 0;
 		s->left = every - 1;
 		ep->sampled = true;

@@ -148,8 +148,8 @@ apply(void *arg, void *wanted, uint64_t changed)
 	if (ep->ctrl->tune == NULL)
 		return (changed & SIZE_BITS) != 0 ? apply_sizes(ep, want) : 0;
 	/*
-	 * Switch sampling on first: if a later step fails, the error path below undoes this, which
-	 * can't fail.
+	 * Switch sampling on first: if a later step fails, the error path below sets it back, and
+	 * setting it back can't fail.
 	 */
 	if ((changed & BIT(ENDPOINT_TUNE_LATENCY_SAMPLE)) != 0 && want->latency_sample != 0) {
 		ret = leat_ep_sample_set(ep, want->latency_sample);
