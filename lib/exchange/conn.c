@@ -87,7 +87,7 @@ exchange_conn_bye(struct exchange_conn *c, enum exchange_type type, enum exchang
 	c->state = CONN_CLOSING;
 	exchange_list_move(c, &c->x->closing);
 	exchange_timer_set(c, c->x->now + leat_us_to_cycles(CLOSING_US));
-	/* Ignore a failure: the connection has ended then, and epoll's event for that closes it. */
+	/* Ignore a failure: the connection has ended, and its epoll event frees the slot. */
 	(void)exchange_conn_send(c, msg, len);
 }
 
@@ -303,7 +303,7 @@ conn_other_version(struct exchange_conn *c, const struct exchange_msg *msg)
 	exchange_conn_bye(c, EXCHANGE_REJECT, EXCHANGE_REASON_VERSION, why);
 }
 
-/* Handle the end of the connection; err is 0 for an orderly end. */
+/* Handle the end of the connection. err: 0 if the other side closed it, else a positive errno. */
 static void
 conn_broken(struct exchange_conn *c, int err)
 {
@@ -399,7 +399,7 @@ conn_read(struct exchange_conn *c)
 			conn_unexpected(c, why);
 		else
 			conn_message(c, &msg);
-		/* Stop: the connection has ended, or a connector begins another attempt. */
+		/* Stop if the connection has ended, or its connector goes on to a new attempt. */
 		if (len < 0 || c->gen != gen || c->fd < 0 || c->state < CONN_HELLO_SENT ||
 		    c->state == CONN_CLOSING || c->state == CONN_PARTING)
 			return n;

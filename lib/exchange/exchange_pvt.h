@@ -69,7 +69,7 @@ TAILQ_HEAD(exchange_list, exchange_conn);
 /* Longest name of a UNIX socket in the directory, with its terminator. */
 #define EXCHANGE_NAME_MAX (sizeof("name-") + 64)
 
-/* A source of accepted connections: a host, or a process of this one; see source.c. */
+/* A source of accepted connections: a host, or a process of this host; see source.c. */
 struct exchange_source {
 	LIST_ENTRY(exchange_source) link; /* entry in source_bucket or free_sources */
 	uint8_t key[EXCHANGE_SOURCE_KEY];
@@ -99,13 +99,13 @@ struct exchange_conn {
 	uint64_t began;	   /* connector: start of the attempts, cycles; for error texts */
 	void *user;
 	int fd;		/* -1: none */
-	int process_fd; /* pidfd of the peer's process, readable when that has ended; -1: none */
+	int process_fd; /* pidfd of the peer's process, readable once the process ended; -1: none */
 	uint16_t index; /* index in leat_exchange.conns */
 	uint16_t gen;	/* generation of the id, 1..32767; changes whenever an id dies */
 	uint8_t state;	/* enum exchange_conn_state */
 	uint8_t events; /* CONN_EV_* that the owner has not fetched yet */
 	bool connector;
-	bool event_fetched; /* its first event was fetched */
+	bool event_fetched; /* the owner has fetched the first event */
 	bool was_up;	    /* CONNECTED was fetched */
 	bool counted;	    /* the slot is counted in leat_exchange.nb_ids */
 	bool retryable; /* connector: an attempt of this round failed for a reason that may pass */
@@ -299,7 +299,7 @@ void exchange_source_clear_waiter(struct leat_exchange *x, const struct exchange
 
 /* ---- conn.c ---------------------------------------------------------------------------------- */
 
-/* Take over an accepted socket, fd included. */
+/* Make an accepted socket a connection; without a free slot, close fd. */
 void exchange_conn_accepted(struct leat_exchange *x, int fd, const struct sockaddr *sa,
 			    socklen_t len);
 /* Connector: send HELLO over the connected socket. */

@@ -85,8 +85,8 @@ struct exchange_msg {
 /*
  * Parse the first message of buf. An invalid byte is found as soon as it has arrived, not only when
  * the message is complete.
- * Returns its length; 0: incomplete so far; -EPROTO: invalid, *why says what; -EPROTONOSUPPORT:
- * another version, msg->version says which. A pure function.
+ * Returns the message's length; 0: incomplete so far; -EPROTO: invalid, for the reason *why;
+ * -EPROTONOSUPPORT: of a different version, msg->version. A pure function.
  */
 int exchange_wire_parse(const uint8_t *buf, size_t len, struct exchange_msg *msg, const char **why);
 

@@ -125,7 +125,10 @@ exchange_fds_recv(struct exchange_conn *c, const char **why)
 	} else if (fds.nb >= c->x->max_fds) {
 		*why = "too many descriptors";
 	} else {
-		/* `control` had room for them: this process's limit of open files is reached. */
+		/*
+		 * `control` had room for more: the kernel left descriptors out because this process
+		 * has reached its limit of open files.
+		 */
 		errno = EMFILE;
 		n = -1;
 	}

@@ -137,9 +137,9 @@ struct leat_exchange_data {
 	const void *priv; /**< the application's private data */
 	/** what the peer needs to prove this side's address, and to have its own proven */
 	const void *proof;
-	uint16_t blob_len;  /**< bytes of blob, 0..LEAT_EXCHANGE_BLOB_MAX */
-	uint16_t priv_len;  /**< bytes of priv, 0..LEAT_EXCHANGE_PRIV_MAX */
-	uint16_t proof_len; /**< bytes of proof, 0..LEAT_EXCHANGE_PROOF_MAX */
+	uint16_t blob_len;  /**< length of blob, bytes, 0..LEAT_EXCHANGE_BLOB_MAX */
+	uint16_t priv_len;  /**< length of priv, bytes, 0..LEAT_EXCHANGE_PRIV_MAX */
+	uint16_t proof_len; /**< length of proof, bytes, 0..LEAT_EXCHANGE_PROOF_MAX */
 	/**
 	 * With conf.dir: descriptors for the other side. The call duplicates them; the caller keeps
 	 * its own.
@@ -152,8 +152,9 @@ struct leat_exchange_data {
 enum leat_exchange_event_type {
 	LEAT_EXCHANGE_REQUEST = 0, /**< a connector asks to connect: accept or reject it */
 	/**
-	 * With conf.prove: prove that the other side's address is its own. Both owners are asked,
-	 * the connector's first; they answer with leat_exchange_proven() or leat_exchange_close().
+	 * With conf.prove: prove that the other side owns the address that it sent. Both owners are
+	 * asked, the connector's first; they answer with leat_exchange_proven() or
+	 * leat_exchange_close().
 	 * A connector's owner may be asked again, if the listener was busy meanwhile: that is a new
 	 * attempt, and a proof that is under way is void.
 	 */
@@ -178,14 +179,14 @@ struct leat_exchange_event {
 	 * its host vanished or it did not say READY; -EPROTO it sent an invalid message.
 	 * FAILED: -ECONNREFUSED no listener, rejected, or busy until the timeout; -ETIMEDOUT no
 	 * answer; -EHOSTUNREACH no route, or no such name; -ECONNRESET; -EPROTO not a leat
-	 * listener; -EPROTONOSUPPORT another version; -EACCES no right, or a process of another
+	 * listener; -EPROTONOSUPPORT different version; -EACCES no right, or a process of another
 	 * user; -EMFILE and others of socket(2).
 	 */
 	int status;
-	/** in REQUEST, and in PROVE and CONNECTED of a connector: bytes of the peer's address */
+	/** in REQUEST, and in PROVE and CONNECTED of a connector: length of blob, bytes */
 	uint16_t blob_len;
-	uint16_t priv_len;  /**< bytes of the peer's private data, in the same events */
-	uint16_t proof_len; /**< bytes of the peer's proof, in the same events */
+	uint16_t priv_len;  /**< length of priv, bytes, in the same events */
+	uint16_t proof_len; /**< length of proof, bytes, in the same events */
 	/**
 	 * in REQUEST, and in CONNECTED of a connector: number of descriptors from the other side,
 	 * close-on-exec, which the owner must close
@@ -198,8 +199,8 @@ struct leat_exchange_event {
 	/** kind of the peer's address, in the same events; terminated, printable */
 	char kind[LEAT_EXCHANGE_KIND_MAX];
 	/**
-	 * the other side: of an acceptor, its TCP address, or its process and user; of a connector,
-	 * the argument of connect
+	 * the other side, for messages. At an acceptor: the connector's TCP address, or its process
+	 * and user; at a connector: the address given to leat_exchange_connect()
 	 */
 	char addr[LEAT_EXCHANGE_ADDR_MAX];
 	char text[LEAT_EXCHANGE_TEXT_MAX]; /**< FAILED, DOWN: peer, operation, cause, hint */

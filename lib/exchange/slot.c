@@ -234,6 +234,6 @@ exchange_conn_find(const struct leat_exchange *x, int id)
 	c = &x->conns[index];
 	if (c->gen != (unsigned int)id >> 16 || c->state == CONN_FREE || c->state == CONN_CLOSING)
 		return NULL;
-	/* The owner can't use an accepted connection before it has fetched its first event. */
+	/* Until its first event is fetched, an accepted connection is unknown to the owner. */
 	return c->connector || c->event_fetched ? c : NULL;
 }

@@ -14,9 +14,9 @@
  *                       fewer connections.
  *
  * A connection is ripe after twice the time that the last one took from ACCEPT to READY, but not
- * before RIPE_US nor after RIPE_MAX_US. That limit doubles after each eviction: on a machine with
- * more work than processors all connections are slow, and would otherwise only evict one another in
- * turn. Only the time in which this side polled counts.
+ * before RIPE_US nor after RIPE_MAX_US. Each eviction doubles the time until a connection is ripe,
+ * up to RIPE_MAX_US: on a machine with more work than processors all connections are slow, and
+ * would otherwise only evict one another in turn. Only the time in which this side polled counts.
  *
  * A source is an IPv4 address, also when mapped to IPv6, or a /64 of IPv6, since one host can use
  * all addresses of a /64. Over UNIX sockets it is a process, by its user and pid.
@@ -129,8 +129,9 @@ can_evict(const struct exchange_conn *c)
 }
 
 /*
- * Move c's socket to a slot of its own, where the REJECT waits for the other side's end: bytes that
- * the connector has sent meanwhile would make close() send a reset, which would discard the REJECT.
+ * Move c's socket to a free slot, where the REJECT waits until the other side closes. If this side
+ * closed first, bytes that the connector has sent meanwhile would make close() send a reset, which
+ * would discard the REJECT.
  */
 static void
 send_busy(struct exchange_conn *c)

@@ -18,7 +18,7 @@
 #include "leat_time.h"
 
 #define BACKLOG 1024
-/* Attempts to lock the directory, and pause between two. A holder keeps it for less than 1 ms. */
+/* Attempts to lock the directory, and pause between two. A holder keeps the lock under 1 ms. */
 #define LOCK_TRIES 1000
 #define LOCK_PAUSE_NS 1000000
 #define PORT_FIRST 49152
