@@ -153,8 +153,8 @@ reactor_ep_draining(struct leat_poller *p, uint64_t now)
 	if (deadline != UINT64_MAX)
 		until = deadline - (deadline - RTE_MIN(now, deadline)) / 4;
 	/*
-	 * `until` grows as time passes: keep the end of the drain, unless a further stop has moved
-	 * the deadline to an earlier time.
+	 * `until` grows as time passes: keep the end of the drain that the first call computed,
+	 * unless a further stop has moved the deadline to an earlier time.
 	 */
 	if (p->drain_until == 0 || until < p->drain_until)
 		p->drain_until = until;
@@ -162,9 +162,9 @@ reactor_ep_draining(struct leat_poller *p, uint64_t now)
 }
 
 /*
- * Shut the endpoint down, on the first call. The shutdown gets seven eighths of the time, so that
- * ops which have to be aborted at its deadline still come back before the reactor's deadline. A
- * paused poller can't come to rest, so it is resumed.
+ * Shut the endpoint down, on the first call. The shutdown gets seven eighths of the time that is
+ * left until the reactor's deadline. So ops that have to be aborted when the shutdown's time is up
+ * still come back before that deadline. A paused poller can't come to rest, so it is resumed.
  */
 void
 reactor_ep_stop_begin(struct leat_poller *p, uint64_t now)

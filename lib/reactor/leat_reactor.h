@@ -173,9 +173,9 @@ LEAT_API int leat_reactor_turn(struct leat_reactor *r);
  * @param r
  *   The reactor.
  * @param timeout_us
- *   Deadline, us from the moment the reactor notices the stop (within a turn; at once when it
- *   sleeps). LEAT_REACTOR_STOP_NO_DEADLINE: no deadline. 0: ask each poller once. A further call
- *   can make the deadline earlier, not later.
+ *   Time until the deadline, us, from the moment the reactor notices the stop (within a turn; at
+ *   once when it sleeps). LEAT_REACTOR_STOP_NO_DEADLINE: no deadline. 0: ask each poller once. A
+ *   further call can make the deadline earlier, not later.
  */
 LEAT_API void leat_reactor_stop(struct leat_reactor *r, uint64_t timeout_us);
 
@@ -203,7 +203,7 @@ typedef void (*leat_reactor_message_fn)(void *arg);
 /**
  * Send a message: have a reactor call a function. Any thread of this process, the reactor's own
  * included, at any time (the function is called when the reactor runs). Messages of one thread run
- * in their order.
+ * in the order in which it sent them.
  *
  * A running reactor runs the message at the end of its turn; a sleeping one is woken at once. So a
  * message waits at most for the longest turn, and for the kernel's wake-up latency if the reactor

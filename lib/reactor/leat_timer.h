@@ -98,9 +98,9 @@ LEAT_API void leat_timer_start_at(struct leat_reactor *r, struct leat_timer *tim
 				  uint64_t expiry);
 
 /**
- * Start a periodic timer; an active timer is moved to the new expiry. It keeps its phase: the n-th
- * expiry is n periods after the start. Expiries that the reactor missed by a period or more are
- * skipped, not made up for, and a new phase begins.
+ * Start a periodic timer; an active timer is moved to the new expiry. The timer keeps its phase:
+ * the n-th expiry is n periods after the start. Expiries that the reactor missed by a period or
+ * more are skipped, not made up for, and a new phase begins.
  *
  * @param r
  *   The reactor that runs the timer.

@@ -277,7 +277,7 @@ leat_reactor_stats_get(const struct leat_reactor *r, struct leat_reactor_stats *
 void
 leat_reactor_turn_max_reset(struct leat_reactor *r)
 {
-	/* At worst, the owner stores the length of a turn that began earlier just after this. */
+	/* At worst, the owner then stores the length of a turn that began before this store. */
 	RLX_STORE(r->turn_max, 0);
 }
 
@@ -561,7 +561,7 @@ leat_reactor_launch(struct leat_reactor *r, unsigned int lcore)
 	before = r->launched;
 	r->launched = lcore;
 	ret = rte_eal_remote_launch(lcore_main, r, lcore);
-	if (ret < 0) { /* another thread launched something there meanwhile */
+	if (ret < 0) { /* another thread has used the lcore meanwhile */
 		r->launched = before;
 		unclaim(r, (uint32_t)was);
 		return leat_err(EBUSY, "%s: launch: lcore %u is busy", r->name, lcore);

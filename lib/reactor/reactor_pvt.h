@@ -34,7 +34,7 @@
 #define ATTN_NONE 0U
 #define ATTN_WORK 1U	/* the owner has work */
 #define ATTN_ASLEEP 2U	/* the owner sleeps on the word, or is about to */
-#define ATTN_BLOCKED 3U /* the owner blocks until reactor_attn.event, or is about to */
+#define ATTN_BLOCKED 3U /* the owner blocks, or is about to; event wakes it */
 
 /* Static and never freed, so that a signal handler may write to it at any time. */
 struct reactor_attn {

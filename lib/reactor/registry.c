@@ -92,7 +92,10 @@ count_cpus(void)
 	}
 }
 
-/* Log the policy chosen: once at INFO, as a reactor may be run many times; then at DEBUG. */
+/*
+ * Log the idle policy: at INFO in the first run under auto, else at DEBUG, since a reactor may be
+ * run many times.
+ */
 static void
 report_run(struct leat_reactor *r, int loops)
 {

@@ -8,7 +8,7 @@
  *
  * Before the owner leaves, it closes the ring of messages and runs the accepted ones, so that each
  * sender's message is run or was refused. When these messages bring work (a task is spawned), the
- * owner goes on until that work has ended.
+ * owner goes on until that work has ended, or until the deadline.
  */
 
 #include <errno.h>
