@@ -283,8 +283,8 @@ void exchange_source_drop(struct exchange_conn *c);
 /* Choose the connection, still without HELLO, that is dropped to make room for a new one. */
 struct exchange_conn *exchange_source_pending_victim(struct leat_exchange *x);
 /*
- * End a connection of source `of` (NULL: of any source) that was accepted a while ago and is still
- * not proven. Its id becomes free when the owner has fetched the event.
+ * End a connection of source `of` (NULL: of any source) that is still not proven x->ripe cycles
+ * after ACCEPT. Its id becomes free when the owner has fetched the event.
  */
 void exchange_source_make_room(struct leat_exchange *x, const struct exchange_source *of);
 /* Add the time since the last poll to x->awake. */

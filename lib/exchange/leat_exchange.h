@@ -296,9 +296,10 @@ LEAT_API int leat_exchange_proven(struct leat_exchange *x, int conn);
 LEAT_API int leat_exchange_reject(struct leat_exchange *x, int conn, const char *why);
 
 /**
- * Turn a request away for lack of room: the connector tries again until its timeout. If an accepted
- * connection has made no progress for a while, it is ended to make room: its LEAT_EXCHANGE_DOWN
- * follows. For the request itself no event follows, its id is dead.
+ * Turn a request away for lack of room: the connector tries again until its timeout. To make room,
+ * a connection that has made no progress since its ACCEPT, for 0.5 s (up to 2 s where connections
+ * come up slowly), is ended: its LEAT_EXCHANGE_DOWN follows. For the request itself no event
+ * follows, its id is dead.
  * @param x the instance
  * @param conn the request's id
  * @param why reason, for people at the other side, cut to fit; NULL: none

@@ -3,8 +3,8 @@
 /*
  * Sources of accepted connections, and how many of the listener's slots one source may take.
  *
- *     before HELLO      max_pending slots. When all are taken, the oldest connection of the source
- *                       with the most of them is dropped.
+ *     before HELLO      max_pending slots. When all are taken, the source that has most of them
+ *                       loses its oldest connection.
  *     HELLO to READY    at most source_half of one source. A connection that was accepted and is
  *                       not proven is ended for a new one as soon as it is ripe. Once this side has
  *                       sent its PROOF the connection stays: its connector may be up already, and

@@ -72,7 +72,7 @@ vdev_spec(char **argv, int i, int end, int *used)
 
 /*
  * Return the value of an option at argv[i], after "=" or in the next entry. *used: how many
- * entries of argv it takes; 0: argv[i] is another option. NULL with *used > 0: the value is
+ * entries of argv it takes; 0: argv[i] is a different option. NULL with *used > 0: the value is
  * missing.
  */
 static const char *

@@ -63,7 +63,7 @@ struct leat_rkey {
  * @return the region, or NULL with rte_errno:
  *   - EINVAL: addr is NULL, len is 0 or too large, or access has unknown bits
  *   - ENOMEM: out of memory, or of memory that may be locked (the message says which limit)
- *   - ENOSPC: the device's number of regions is used up
+ *   - ENOSPC: the device can't register more regions
  *   - EOPNOTSUPP: the device can't give that access
  *   - EIO: the device refused
  */
@@ -74,8 +74,8 @@ LEAT_API struct leat_mr *leat_mr_register(struct leat_ep *ep, void *addr, size_t
  * End a registration. From then on peers' accesses fail at their side with -EACCES. The memory may
  * be released only after this returned 0.
  *
- * @return 0, or -EBUSY when the device still uses it (poll, and try again); then it stays
- *   registered
+ * @return 0, or -EBUSY: the device still uses the region, which stays registered; poll, and try
+ *   again
  */
 LEAT_API int leat_mr_deregister(struct leat_mr *mr);
 

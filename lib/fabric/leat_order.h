@@ -22,8 +22,8 @@
  *     finish A               D                             A, B, C           0         2
  *     finish D               (empty)                       D                 0         2
  *
- * finish marks an op that is not the oldest as held (LEAT_OP_HELD) and leaves it in its place; it
- * searches nothing. finish of the oldest op returns it and the held ones after it, up to the first
+ * If an op is not the oldest, finish marks it as held (LEAT_OP_HELD) and leaves it in its place,
+ * without a search. finish of the oldest op returns it and the held ones after it, up to the first
  * op that is still with the device. Each op is linked once, marked at most once and returned once:
  * O(1) per op, no window, no allocation, no limit of its own. Where completions come in order,
  * held_now stays 0, and then finish does not even look at the op after the oldest.

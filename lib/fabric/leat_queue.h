@@ -12,8 +12,8 @@
  *
  *     post A B C D        head -> A -> B -> C -> D <- tail
  *     C completes         A  B  C* D     C is held: 1 held back
- *     A completes         B  C* D        A goes out
- *     B completes         D              B goes out, and C after it
+ *     A completes         B  C* D        A is returned
+ *     B completes         D              B is returned, and C after it
  *
  * An op that completes as the oldest is returned at once; where completions come in order, nothing
  * is ever held.

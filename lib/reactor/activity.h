@@ -30,7 +30,7 @@ struct reactor_activity {
 	const struct leat_poller *poller; /* may have been removed: compare, don't follow */
 	uintptr_t fn;			  /* function of a timer or a message; 0: no longer known */
 	uint64_t turns;
-	uint64_t count; /* number of earlier runs of the poller, of earlier timers, or messages */
+	uint64_t count; /* runs of the poller, timers fired, or messages taken, so far */
 };
 
 /* Read the activity. Any thread, while the reactor is not destroyed. */

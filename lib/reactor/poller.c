@@ -25,7 +25,7 @@ set_state(struct leat_poller *p, enum leat_poller_state state)
 	RLX_STORE(p->state, (uint32_t)state);
 }
 
-/* Call one poller from the wheel, and account for its cycles here. */
+/* Call a poller from the wheel, and count its cycles. */
 static void
 poller_tick(struct leat_timer *timer, void *arg, uint64_t now)
 {
