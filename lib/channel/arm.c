@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Waiting in an event loop. Each participant has an eventfd of its own, by its slot: a value
- * written to it is for that participant alone, so no other participant can take it, and it stays
- * until its owner arms again. All participants have all eventfds: they were passed with the memory.
+ * Waiting in an event loop. Each participant has an eventfd of its own, by its slot. A value
+ * written to an eventfd is for that participant alone: no other participant takes the value, which
+ * stays until that participant arms again. Every participant has the descriptors of all eventfds:
+ * they were passed with the memory.
  *
  *     the loop                               a participant that commits (or makes room)
  *     arm: read the eventfd empty            mark -> COMMITTED
@@ -12,8 +13,9 @@
  *          look again: no frame                  bits = sleepers, sleepers = 0
  *     poll the eventfd                           1 into the eventfd of each bit
  *
- * This is the protocol of wait.c, with the eventfd in place of the futex: if a bit is cleared
- * before the loop polls, its eventfd was written after it was armed, so the poll returns at once.
+ * This is the protocol of wait.c, with the eventfd in place of the futex: if the loop's bit is
+ * cleared before the loop polls, the loop's eventfd is written after the loop has emptied it, so
+ * the poll returns at once.
  */
 
 #include <fcntl.h>
@@ -85,7 +87,7 @@ disarm(struct leat_channel *ch)
 	atomic_fetch_and_explicit(&ch->block->room.sleepers, ~bit, memory_order_acq_rel);
 }
 
-/* Check for frames or room, as what says. @return flags of those that are there; 0; -errno */
+/* Check for frames or room, as what says. @return the bits of what that are there, or -errno */
 static int
 look(struct leat_channel *ch, unsigned int what, uint32_t len)
 {

@@ -98,7 +98,7 @@ leat_channel_format(void *mem, uint64_t bytes, const struct leat_channel_conf *c
 		b->on_death = conf->on_death;
 		b->write = b->read = b->free = conf->start;
 	}
-	/* All granules are free: their marks have the lap before the first. */
+	/* All granules are free: their marks have the lap before the first lap. */
 	for (i = 0; i < ch.granules; i++)
 		atomic_store_explicit(&ch.marks[i], chan_lap(&ch, b->write - l.size),
 				      memory_order_relaxed);

@@ -17,8 +17,8 @@
  *     s = log2(granules)
  *
  * A position counts bytes and only grows. Its lap is the number of rounds through the ring. A
- * granule whose mark has an older lap is free. The positions follow the marks; any participant that
- * finds a position that lags moves it on.
+ * granule whose mark has an older lap is free. Marks are changed first, and then the positions
+ * are moved; any participant that finds a position which was not moved yet moves it.
  * doc/guide/channel.md has the states, the transitions and the proof.
  */
 
@@ -39,8 +39,8 @@
 #define CHAN_GRANULE (1u << CHAN_SHIFT)
 #define CHAN_BURST 64
 /*
- * Turn limit of a loop that other participants' progress may prolong: it ends even if the block
- * is corrupt.
+ * Turn limit of a loop that other participants' progress may prolong: the loop ends even if the
+ * block is corrupt.
  */
 #define CHAN_TURNS 4096
 /* Number of looks at a frame that blocks a handle before it checks if the frame's owner lives. */
@@ -52,10 +52,11 @@ enum chan_state {
 	CHAN_ASIDE,	/* the owner still fills it; readers have passed it */
 	CHAN_COMMITTED, /* ready to be read */
 	CHAN_READING,	/* the owner reads the frame */
-	CHAN_RETURNED,	/* read has passed it, still to be read: given back, or committed late */
-	CHAN_DONE,	/* read */
-	CHAN_EMPTY,	/* type 0: filler up to the end of the buffer, or an aborted reservation */
-	CHAN_END,	/* no frame follows */
+	/* given back or committed late: to be read, though the position read has passed it */
+	CHAN_RETURNED,
+	CHAN_DONE,  /* read */
+	CHAN_EMPTY, /* type 0: filler up to the end of the buffer, or an aborted reservation */
+	CHAN_END,   /* no frame follows */
 };
 
 #define MARK_STATE UINT64_C(15)
@@ -122,7 +123,7 @@ struct chan_block {
 
 	_Alignas(CHAN_LINE) _Atomic uint64_t write;
 	_Alignas(CHAN_LINE) _Atomic uint64_t read;
-	_Atomic uint64_t returned; /* changes after a frame became RETURNED: readers search */
+	_Atomic uint64_t returned; /* grows after a frame became RETURNED: readers search for it */
 	_Alignas(CHAN_LINE) _Atomic uint64_t free;
 	struct chan_wait data;
 	struct chan_wait room;
@@ -160,7 +161,7 @@ struct chan_map {
 /* A frame that the reader holds. */
 struct chan_held {
 	uint64_t pos;
-	uint64_t value; /* of its mark: CHAN_READING, with this handle as owner */
+	uint64_t value; /* value of the frame's mark: CHAN_READING, owned by this handle */
 };
 
 /*
@@ -202,10 +203,10 @@ struct leat_channel {
 
 	/* Reader. */
 	uint64_t returned_seen;
-	/* claim_returned(): value of `returned` for which it searches, and how far it has come */
+	/* Search of claim_returned(): value of `returned` at its begin; position it has reached. */
 	uint64_t search_count;
 	uint64_t search_at;
-	/* Mark of the first held frame while it covers all of them; 0: each frame has its own. */
+	/* Mark of the first held frame while it covers all held frames; 0: each has its own. */
 	uint64_t joint_mark;
 	unsigned int nb_held;
 	struct chan_held held[CHAN_BURST];

@@ -195,9 +195,9 @@ LEAT_CHANNEL_API struct leat_channel *leat_channel_attach(void *mem, uint64_t by
  *
  * Where the block is in a file, each participant holds a lock on that file, which the kernel drops
  * with the process's memory. So dead participants are detected across namespaces, and exec() counts
- * as death. In memory of leat_channel_attach() there is no lock: the participants must share a pid
- * and a time namespace, with its /proc, and the frames of a process that called exec() come back
- * only when that process has ended.
+ * as death. In memory of leat_channel_attach() there is no lock: the participants must share a time
+ * namespace and a pid namespace, and see the /proc of that pid namespace. The frames of a process
+ * that called exec() come back only when that process has ended.
  *
  * @param fd
  *   Open for reading and writing.

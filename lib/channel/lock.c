@@ -5,7 +5,7 @@
  * file.
  *
  *     open     a file description that nothing else in the system has
- *     mmap     a page of it, without any access, that a fork leaves out
+ *     mmap     a page of the file, without any access; a fork does not copy this mapping
  *     fcntl    an open file description lock on the byte, which lasts as long as the description
  *              does
  *     close    now only the mapping keeps the description, and with it the lock

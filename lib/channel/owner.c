@@ -248,7 +248,8 @@ chan_alive(const struct leat_channel *ch, uint32_t slot, uint64_t owner)
 		if (!described(ch, slot, owner, &start, &ns))
 			return true;
 	}
-	/* The owner is dead for certain only if pid and start time mean the same to both. */
+	/* The owner is dead for certain only if pid and start time mean the same here as to the
+	 * owner. */
 	return process_lives((pid_t)(owner & OWNER_PID_MASK), start) ||
 	       !chan_ns_same(chan_ns_self(), ns);
 }

@@ -116,7 +116,7 @@ give_back(struct leat_channel *ch, unsigned int from)
 
 /*
  * Drop held frame number i, whose header is invalid. @return 0; -EPROTO: the policy is INVALID_END,
- * and the frames after it were given back
+ * and the held frames after number i were given back
  */
 static int __attribute__((cold, noinline)) drop_invalid(struct leat_channel *ch, unsigned int i)
 {
@@ -212,9 +212,10 @@ search_begin(struct leat_channel *ch, uint64_t count, uint64_t *p, uint64_t *r)
 
 /*
  * Claim a RETURNED frame, which the position read has passed: a frame to be delivered again, or one
- * that was set aside and then committed. Such frames are rare. A participant that makes one
- * increments the count `returned`. A reader that has found none does not search again until the
- * count changes; a reader that has found one continues after it, so one walk finds all.
+ * that was set aside and then committed. Such frames are rare. A participant that makes a frame
+ * RETURNED increments the count `returned`. A reader that has found no such frame does not search
+ * again until the count changes; a reader that has found one continues behind that frame, so one
+ * walk finds all.
  * @return 1; 0: none; -EPROTO: the block is corrupt
  */
 static int

@@ -8,8 +8,8 @@
  *
  * A participant that sleeps half way through, and wakes when the slot has a new owner, must not
  * take that owner's frames. So it checks the slot's owner after it has read a mark and before it
- * changes the mark. The mark can't have come back in between: a position is reserved once, and each
- * claim of the same frame has another number of deliveries.
+ * changes the mark. In between the mark can't have changed and then got the same value again: a
+ * position is reserved once, and each claim of the same frame has a different number of deliveries.
  */
 
 #include "channel_pvt.h"
@@ -298,7 +298,8 @@ leat_channel_recover(struct leat_channel *ch)
 /*
  * Read the clock, and check for dead participants when it is time. tick_every adapts so that the
  * clock is read about once in an eighth to a quarter of check_ms, or once in TICKS_MAX calls. So a
- * caller that calls seldom reads it each time, and for one that calls often its cost is negligible.
+ * participant that calls seldom reads the clock in each call; for a participant that calls often
+ * the cost of the clock is negligible.
  */
 int
 chan_tick_clock(struct leat_channel *ch)

@@ -11,10 +11,10 @@
  *     futex: sleep while seq == s                seq++, futex: wake all
  *
  * The fences ensure that the writer sees the bit or the reader sees the mark. The participant that
- * wakes clears all bits at once, so a dead participant's bit goes with the next frame, and no count
- * can go wrong. A bit that was cleared belongs to a participant that read seq before it changed,
- * and that will not sleep. A participant that dies between clearing the bits and waking delays the
- * sleepers until they check for dead participants: check_ms.
+ * wakes clears all bits at once, so a dead participant's bit is cleared with the next frame, and no
+ * count can go wrong. A participant whose bit was cleared had read seq before seq changed, so it
+ * wakes, or does not begin to sleep. A participant that dies between clearing the bits and
+ * waking delays the sleepers until they check for dead participants: check_ms.
  *
  * At the end no frame is committed any more, but a frame that another reader holds may come back;
  * when it is consumed instead, all frames are read. A reader that waits for either sets its bit in

@@ -15,8 +15,9 @@
 #include "channel_pvt.h"
 
 /*
- * How far ahead of a reserved frame the lines of the next marks and data are prefetched for
- * writing. Farther ahead are lines that readers use.
+ * Distances, bytes of the position, at which marks and data are prefetched for writing: BURST_AHEAD
+ * from the start of each frame of a burst, the others from the end of a reserved frame. Lines
+ * farther ahead are in use by readers.
  */
 #define MARKS_AHEAD (8 * CHAN_GRANULE)
 #define DATA_AHEAD CHAN_GRANULE
@@ -37,7 +38,10 @@ stamp(struct leat_channel *ch, uint64_t pos, uint32_t granules)
 		atomic_store_explicit(&mark[i], value, memory_order_relaxed);
 }
 
-/* Reserve the region at w, whose mark was loaded as seen. @return false: another was faster */
+/*
+ * Reserve the region at w, whose mark was loaded as seen.
+ * @return false: another participant was faster
+ */
 static bool
 take(struct leat_channel *ch, uint64_t w, uint64_t seen, uint32_t granules)
 {
@@ -176,8 +180,8 @@ reserve(struct leat_channel *ch, uint32_t granules, uint64_t *pos)
 			/*
 			 * Fill up to the buffer's end with an empty frame; the next turn begins a
 			 * lap. The frame becomes EMPTY only after its inner marks are stamped.
-			 * Otherwise other participants could free it and reserve its granules again
-			 * before.
+			 * Otherwise other participants could free it, and reserve its granules
+			 * again, before the marks are stamped.
 			 */
 			if (take(ch, w, m, left)) {
 				stamp(ch, w, left);
@@ -201,8 +205,8 @@ reserve(struct leat_channel *ch, uint32_t granules, uint64_t *pos)
 }
 
 /*
- * Act on a full channel, as the policy says. end: deadline of the whole call for waiting; 0: it has
- * not waited yet. @return 0: try again; other values are final
+ * Act on a full channel, as the policy says. end: time at which the whole call stops waiting; 0:
+ * the call has not waited yet. @return 0: try again; other values are final
  */
 static int
 handle_full(struct leat_channel *ch, uint32_t granules, uint32_t len, uint64_t *end)
@@ -389,8 +393,9 @@ leat_channel_send(struct leat_channel *ch, uint32_t type, uint64_t hash, const v
 
 /*
  * Send several frames in one reservation. It is RESERVED as a whole, the marks of the inner frames
- * are written, and the first frame's mark, stored last, publishes all. write must be beyond the
- * whole by then, or it could be moved over the first frame alone; take() has moved it.
+ * are written, and the first frame's mark, stored last, publishes all. The position write must be
+ * beyond the whole reservation by then, or it could be moved over the first frame alone; take() has
+ * moved it.
  */
 static int
 send_some(struct leat_channel *ch, const struct leat_channel_frame *frames, unsigned int n,

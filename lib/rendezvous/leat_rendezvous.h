@@ -237,8 +237,8 @@ LEAT_API int leat_rendezvous_put(struct leat_rendezvous *rv, const char *key, co
  *   - 0
  *   - -ETIMEDOUT: not all processes arrived in time; the message names the missing ranks
  *   - -ECONNRESET: all processes have arrived except those that never will, since they have ended
- *     or closed their rendezvous; the message names these. PMIx detects processes that were killed,
- *     file those that have closed; all other cases end with -ETIMEDOUT
+ *     or closed their rendezvous; the message names these. The way PMIX detects processes that were
+ *     killed, the way FILE those that have closed; all other cases end with -ETIMEDOUT
  *   - -ENOTSUP: with a list processes can't wait for each other
  *   - -ESTALE (file): another run has taken over the directory; this run can't use it any more
  *   - -EPERM, -EIO, -ECANCELED, -ENOMEM: as for leat_rendezvous_open(); others of open(2)

@@ -14,7 +14,7 @@
  *    twice, and the fence ends too soon. So a process waits for a fence that it had given up before
  *    it begins the next one, and each process begins as many fences as there were rounds.
  *  - When a process has died, the fence succeeds, or ends with PMIX_ERR_PARTIAL_SUCCESS, without
- *    that process's record, and on other nodes without those of its neighbours.
+ *    that process's record, and on other nodes also without those of the processes on its node.
  *
  * Records that a fence did not bring are requested one by one from their processes' nodes: after
  * the fence has ended, or shortly before the time is up.

@@ -33,8 +33,8 @@ session_find(struct leat_rpc *rpc, const struct rpc_head *h, uint16_t src,
 	if (s->token != h->token || s->state == RPC_FREE)
 		return LEAT_RPC_BAD_TOKEN;
 	/*
-	 * Datagrams: the source is not compared. It is an endpoint, and two endpoints may have
-	 * several sessions.
+	 * Datagrams: src is not compared. It tells only which endpoint sent the packet, and two
+	 * endpoints may have several sessions.
 	 */
 	if (src != LEAT_PEER_ANY && s->peer != src && !rpc->datagram)
 		return LEAT_RPC_BAD_TOKEN;
@@ -47,10 +47,11 @@ static int
 end_arrived(struct leat_rpc_session *s, const struct rpc_item *m)
 {
 	if (s->dg != NULL)
-		/* acknowledge at once: the peer waits for it */
+		/* The peer waits for the acknowledgement of its END: send it at once. */
 		(void)rpc_dgram_control(s, 0, 0, -1);
 	else if (m->aux == 0)
-		return LEAT_RPC_BAD_STATUS; /* if reliable, the device reports an orderly end */
+		/* Over reliable endpoints no END is sent for a clean end: the device reports it. */
+		return LEAT_RPC_BAD_STATUS;
 	rpc_fail(s, -(int)m->aux, "the other side ended the session%s%s", m->aux != 0 ? ": " : "",
 		 m->aux != 0 ? strerror((int)m->aux) : "");
 	return 0;
@@ -145,7 +146,7 @@ early_add(struct leat_rpc_session *s, struct rpc_recv *r)
 /*
  * Handle a datagram. Anyone may send one, and old ones may arrive late: a packet without the
  * session's token is not from the peer, and must not end the session.
- * @return true: the receive is kept
+ * @return true: the receive is kept with its packet, and not posted again yet
  */
 static bool
 datagram_arrived(struct leat_rpc *rpc, struct rpc_recv *r)
@@ -174,7 +175,7 @@ datagram_arrived(struct leat_rpc *rpc, struct rpc_recv *r)
 	return false;
 }
 
-/* Handle a packet. @return true: the receive is kept */
+/* Handle a packet. @return true: as datagram_arrived() */
 static bool
 packet_arrived(struct leat_rpc *rpc, struct rpc_recv *r)
 {

@@ -431,7 +431,7 @@ transfer(struct leat_rpc_incoming *call, unsigned int i, uint64_t off, void *buf
 		.push = push,
 	};
 
-	/* In a handler, which is no task, call is not part of a ticket: ticket is not valid. */
+	/* A handler is no task; there call is not part of a ticket, so ticket is not valid. */
 	if (leat_task_current() == NULL)
 		return -EPERM;
 	rpc = t.rpc = ticket->rpc;

@@ -118,12 +118,13 @@ timer_due(struct rpc_timer *timer, uint64_t now)
 	struct leat_rpc_session *s = dg->s;
 	const struct leat_rpc *rpc = s->rpc;
 
-	/* The timer is late: this side did not poll, so the silence may be its own. Wait anew. */
+	/* If the timer is late, this side did not poll, and may have missed packets of the peer:
+	 * measure the silence from now on. */
 	if (now - timer->node.expiry > rpc->silence / QUIET)
 		dg->since = now;
 	/*
 	 * Wait no longer: the peer may have acknowledged the END and left, and the acknowledgement
-	 * been lost.
+	 * may have been lost.
 	 */
 	if (dg->end_sent && dg->backoff >= END_PROBES) {
 		rpc_drained(s);

@@ -91,8 +91,9 @@ struct leat_rpc_conf {
 	 * what the device sends; 0: 4096. A session uses the smaller value of its two sides. */
 	uint32_t packet;
 	/** Packets that the other side of a session may have on the way, LEAT_RPC_CREDITS_MIN to
-	 * LEAT_RPC_CREDITS_MAX. Each session has as many receives posted: max_sessions * credits is
-	 * at most the endpoint's receive depth. 0: as many as that allows, at most 64. */
+	 * LEAT_RPC_CREDITS_MAX. Each session has as many receives posted, so max_sessions * credits
+	 * must not exceed the endpoint's receive depth. 0: the largest value that this depth
+	 * allows, at most 64. */
 	uint32_t credits;
 	/** Requests of a session that may be under way in one direction, at most
 	 * LEAT_RPC_SLOTS_MAX; further requests wait in the session. 0: 32. A session uses the
@@ -151,10 +152,13 @@ struct leat_rpc_session_conf {
 	 * the last connection ended, they wait for the next one, while their deadlines run.
 	 */
 	/**@{*/
-	uint64_t reconnect_min_us; /**< shortest pause, microseconds; 0: 10 ms, or max if less */
-	uint64_t reconnect_max_us; /**< longest pause, at least min; 0: 2 s, or min if more */
-	/** end all attempts after this time without a connection that lasted for max, microseconds;
-	 * 0: no limit */
+	/** shortest pause, microseconds; 0: 10 ms, or reconnect_max_us if that is less */
+	uint64_t reconnect_min_us;
+	/** longest pause, microseconds, at least reconnect_min_us; 0: 2 s, or reconnect_min_us if
+	 * that is more */
+	uint64_t reconnect_max_us;
+	/** end all attempts after this time without a connection that lasted for reconnect_max_us,
+	 * microseconds; 0: no limit */
 	uint64_t reconnect_for_us;
 	uint32_t reconnect_tries; /**< maximum number of attempts; 0: no limit */
 				  /**@}*/

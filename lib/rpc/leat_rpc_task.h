@@ -63,9 +63,10 @@ struct leat_rpc_reactor_conf {
 
 /**
  * Add a context and its endpoint to a reactor, which polls them. When the reactor stops, tasks may
- * still call while they end, for at most a third of the stop's time; then all sessions are closed,
- * as by leat_rpc_close(), and the endpoint is shut down. The stop waits until all sessions are
- * closed and all deferred requests answered, and reports those that are not.
+ * still make calls while they end, for at most a third of the time until the stop's deadline (1 s
+ * if there is none); then all sessions are closed, as by leat_rpc_close(), and the endpoint is shut
+ * down. The stop waits until all sessions are closed and all deferred requests answered, and
+ * reports those that are not.
  *
  * @param r the reactor
  * @param rpc the context

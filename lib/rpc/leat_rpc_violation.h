@@ -36,8 +36,8 @@ extern "C" {
 
 /**
  * A violation of the protocol by a peer. Each is counted, and ends that peer's session. On datagram
- * endpoints a packet without the session's token and epoch is only counted and dropped, since
- * anyone may have sent it.
+ * endpoints a packet without the session's token and epoch (each connection has its own) is
+ * only counted and dropped, since anyone may have sent it.
  */
 enum leat_rpc_violation {
 	LEAT_RPC_TRUNCATED = 1, /**< a packet is shorter, or longer, than its items */

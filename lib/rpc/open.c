@@ -50,8 +50,8 @@ open_ep(const char *name, const struct leat_rpc_conf *conf)
 						      (uint64_t)info.max_peers);
 		depth = (uint64_t)conf->max_sessions *
 			(conf->credits != 0 ? conf->credits : CREDITS_DEFAULT);
-		/* With too large a depth for the device, leat_rpc_create() fails, or uses fewer
-		 * credits. */
+		/* If the device can't do this depth, leat_rpc_create() uses fewer credits, or fails
+		 * if conf sets credits. */
 		depth = RTE_MIN(depth, (uint64_t)info.rx_depth_max);
 		ep_conf.rx_depth = RTE_MAX((uint32_t)depth, info.rx_depth);
 	}

@@ -20,7 +20,7 @@
 /*
  * A session may take a shared packet while it holds no more packets than are free. So the share of
  * each session shrinks as more sessions want packets, and a session whose peer accepts nothing gets
- * at most half of all.
+ * at most half of the shared packets.
  */
 bool
 rpc_packet_available(const struct leat_rpc_session *s)

@@ -89,7 +89,7 @@ poll_ready(void *arg)
 /*
  * Close all sessions when the reactor stops. Each is closed cleanly while the endpoint still
  * works; otherwise packets with the device would wait for receives that the other side has already
- * cancelled. Tasks may still call while they end, for a third of the time.
+ * cancelled. Tasks may still make calls while they end, for a third of the time until `until`.
  */
 static int
 drain(void *arg, uint64_t until)
@@ -108,8 +108,8 @@ drain(void *arg, uint64_t until)
 		leat_tasks_stats_get(ts, &stats);
 	if (stats.tasks > 0 && now < rpc->drain_at && rpc->nb_open > 0)
 		return 1;
-	/* Keep an eighth of the time, so that sessions with unanswered requests still end in
-	 * order. */
+	/* Keep an eighth of the time, so that sessions with unanswered requests still end
+	 * cleanly. */
 	left -= left / 8;
 	for (i = 0; i < rpc->max_sessions; i++) {
 		struct leat_rpc_session *s = &rpc->sessions[i];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Attempts to connect again: see rpc_reconnect.h. The pause before one is random, between min and a
- * bound that doubles with each failure, up to max:
+ * Attempts to connect again: see rpc_reconnect.h. The pause before an attempt is random, between
+ * min and a bound that doubles with each failure, up to max:
  *
  *     failure    1               2                      3
  *     pause      min ... 2 min   min ... ... 4 min      min ... ... ... ... 8 min
@@ -19,7 +19,7 @@
 
 #define MIN_DEFAULT_US 10000
 #define MAX_DEFAULT_US 2000000
-/* default of leat_conn_params.timeout_us */
+/* Default of leat_conn_params.timeout_us, us. */
 #define TIMEOUT_DEFAULT_US 5000000
 
 bool
@@ -235,7 +235,7 @@ rpc_reconnect_stop(struct leat_rpc_session *s)
 	s->will_reconnect = false;
 	rpc_timer_stop(s->rpc, &s->reconnect->timer);
 	rpc_reqs_end(s, s->closing ? -ECANCELED : status);
-	/* DOWN: the device has nothing of the session, so rpc_end_run() ends it. */
+	/* DOWN: the device has nothing of the session, so rpc_end_run() ends the session. */
 	if (s->state == RPC_DOWN)
 		s->state = RPC_ENDING;
 	rpc_work_add(s);

@@ -39,7 +39,7 @@ struct rpc_dgram {
 	/* received */
 	uint32_t next; /* packets before this number have arrived here */
 	uint64_t map;  /* bit i: packet next + 1 + i has arrived */
-	uint32_t echo; /* number of the new packet that arrived last */
+	uint32_t echo; /* number of the packet that arrived last, duplicates aside */
 	uint64_t echo_at;
 	uint32_t unacked; /* packets that arrived since the last acknowledgement */
 	bool ack_now;	  /* acknowledge without waiting for a packet that can carry it */

@@ -56,7 +56,7 @@ rpc_touch(uint8_t *at, const uint8_t *end, uint32_t len)
 		*(volatile uint64_t *)(at + i) = 0;
 }
 
-/* Add a packet whose head is written to the burst. */
+/* Add a packet to the burst. Its head is written already. */
 static __rte_always_inline void
 rpc_burst_add(struct leat_rpc_session *s, struct rpc_packet *p)
 {

@@ -69,7 +69,8 @@ enum rpc_req_state {
 
 /*
  * leat_rpc_req.held. RPC_HELD: the other side has the key of the request's memory. RPC_HELD_ENDING:
- * besides, the request has ended, and waits for the other side to release the memory.
+ * the other side has the key although the request has ended; the request is given back when the
+ * other side has released the memory, or the connection no longer exists.
  */
 #define RPC_HELD 1
 #define RPC_HELD_ENDING 2
@@ -108,7 +109,7 @@ enum rpc_tx_state {
 
 /* A slot of this side: a request under way. */
 struct rpc_tx_slot {
-	struct leat_rpc_req *req; /* WAIT */
+	struct leat_rpc_req *req; /* valid in state RPC_TX_WAIT */
 	/* deadline of a waiting request without a timer in the wheel, cycles; else UINT64_MAX */
 	uint64_t deadline;
 	uint32_t num;
@@ -117,7 +118,8 @@ struct rpc_tx_slot {
 			uint8_t state;
 			bool slow; /* its packets take the slow path */
 		};
-		/* both, for one load; RPC_TX_WAIT: state is RPC_TX_WAIT, and slow is false */
+		/* state and slow, for one load; equals RPC_TX_WAIT if state is RPC_TX_WAIT and slow
+		 * is false */
 		uint16_t state_slow;
 	};
 	uint16_t next_free;
@@ -143,7 +145,7 @@ enum rpc_rx_state {
 
 struct rpc_ticket;
 
-/* A slot of the other side: a request of it that arrived here. */
+/* A slot of the other side: a request that the other side has sent. */
 struct rpc_rx_slot {
 	uint32_t num;
 	uint16_t next_answer;
@@ -151,6 +153,7 @@ struct rpc_rx_slot {
 };
 static_assert(sizeof(struct rpc_rx_slot) == 8, "eight in a line");
 
+/* The word in capitals before a colon is the state RPC_RX_* in which the field is valid. */
 struct rpc_rx_more {
 	struct rpc_out out;
 	struct rpc_large *large;   /* ASSEMBLING: the request; SENDING: the response */
@@ -165,7 +168,7 @@ struct rpc_rx_more {
 
 #define RPC_NONE UINT16_MAX
 
-/* A deferred request, and the answer to it until that has a place in a packet. */
+/* A deferred request, and the answer to it until the answer has a place in a packet. */
 struct rpc_ticket {
 	struct leat_rpc_incoming call;
 	struct leat_rpc *rpc;
@@ -183,7 +186,7 @@ struct rpc_ticket {
 /* ---- packets ---- */
 
 struct rpc_packet {
-	struct leat_op op; /* buf; size is set when the packet is closed */
+	struct leat_op op; /* op.buf: the packet; op.size is set when the packet is closed */
 	struct rpc_packet *next;
 	struct leat_rpc_session *s;
 	/* datagrams */
@@ -224,7 +227,7 @@ struct rpc_timer {
 };
 
 struct leat_rpc_session {
-	/* used by each item */
+	/* fields used for each item of a packet */
 	struct leat_rpc *rpc;
 	struct rpc_packet *open; /* packet being filled; NULL: none */
 	uint8_t *at, *end;	 /* free bytes of the open packet; both NULL without one */
@@ -235,18 +238,18 @@ struct leat_rpc_session {
 	uint32_t small_max; /* longest message that fits a packet */
 	uint32_t small_out; /* the smaller of small_max and peer_max_msg */
 
-	/* used by each packet */
+	/* fields used for each packet */
 	struct rpc_req_list pending;
 	uint64_t token; /* token in packets to this side */
 	uint16_t epoch; /* epoch in packets to this side */
 	uint16_t peer;	/* peer id of the endpoint */
 	uint8_t state;
-	bool fast;		 /* OPEN, and not closing: see rpc_fast.h */
-	uint32_t nb_reqs;	 /* pending, or in slots */
+	bool fast;		 /* the session is OPEN, and not closing: see rpc_fast.h */
+	uint32_t nb_reqs;	 /* requests that are pending or in slots */
 	uint32_t packet;	 /* bytes of a packet to the other side */
 	uint32_t default_us;	 /* default deadline, us; 0: none, or too long for the wire */
 	uint64_t default_cycles; /* default deadline; UINT64_MAX: none */
-	uint64_t expires;	 /* time at or before the first deadline in tx; UINT64_MAX: none */
+	uint64_t expires;	 /* cycles; no deadline in tx is earlier; UINT64_MAX: none */
 	bool in_work, closing, drained;
 	struct rpc_req_list internal; /* pending internal requests */
 
@@ -287,7 +290,7 @@ struct leat_rpc_session {
 	uint8_t pending_events;
 	bool in_events, accepted, peer_closed, status_final;
 	bool will_reconnect;		 /* ENDING, DOWN: there will be another connection */
-	struct rpc_reconnect *reconnect; /* NULL: never */
+	struct rpc_reconnect *reconnect; /* NULL: the session never connects again */
 	void *user;
 	int status;
 	char text[LEAT_EVENT_TEXT];
@@ -322,7 +325,7 @@ struct leat_rpc {
 	struct rpc_req_list done;
 	uintptr_t packets_base, packets_len;
 	uintptr_t recvs_base, recvs_len;
-	uint64_t now; /* cycles at this call; 0: not read yet */
+	uint64_t now; /* time of the current call, cycles; 0: the clock was not read yet */
 
 	/* packet.c */
 	struct rpc_packet *free_packets;
@@ -357,7 +360,7 @@ struct leat_rpc {
 	uint32_t head_len;	/* bytes of a packet's head */
 	uint64_t silence, idle; /* datagrams: leat_rpc_conf.*_us, cycles */
 	uint32_t nb_open;
-	/* the reactor stops: time at which sessions are closed, cycles; 0: it does not stop */
+	/* time at which the stopping reactor closes sessions, cycles; 0: it is not stopping */
 	uint64_t drain_at;
 	uint16_t priv_max[2];
 	bool destroying;
@@ -379,7 +382,7 @@ struct leat_rpc {
 	/* reactor.c */
 	struct leat_poller *ep_poller, *poller;
 	struct leat_rpc_reactor_conf on;
-	bool opened; /* leat_rpc_open() */
+	bool opened; /* leat_rpc_open() has created the context */
 
 	/* memory */
 	void *mem_tx, *mem_rx, *mem_tx_more, *mem_rx_more, *mem_dgrams, *mem_maps,
@@ -399,7 +402,7 @@ rpc_now(struct leat_rpc *rpc)
 	return rpc->now;
 }
 
-/* Longest message that fits one packet of that size. */
+/* Longest message that fits a packet of the length `packet`, bytes. */
 static inline uint32_t
 rpc_small_max(const struct leat_rpc *rpc, uint32_t packet)
 {
@@ -503,13 +506,13 @@ int rpc_session_connect(struct leat_rpc_session *s, const char *addr, uint64_t t
 void rpc_session_up(struct leat_rpc_session *s, const struct leat_event *ev);
 void rpc_session_free(struct leat_rpc_session *s);
 const char *rpc_session_state_name(unsigned int state);
-/* Disconnect refused connections whose connector has not left in time. */
+/* Disconnect refused connections whose connector has not disconnected in time. */
 void rpc_refused_sweep(struct leat_rpc *rpc);
 
 /* end.c */
 void rpc_fail(struct leat_rpc_session *s, int status, const char *fmt, ...)
 	__rte_format_printf(3, 4) __rte_cold;
-/* Count a violation, and end the session, if it is known: else s is NULL. */
+/* Count a violation, and end session s; NULL: the session is not known. */
 void rpc_violation(struct leat_rpc *rpc, struct leat_rpc_session *s, int violation) __rte_cold;
 void rpc_op_failed(struct leat_rpc_session *s, const struct leat_op *op) __rte_cold;
 void rpc_event_queue(struct leat_rpc_session *s, enum leat_rpc_event_type type);
@@ -540,7 +543,7 @@ bool rpc_packet_available(const struct leat_rpc_session *s);
 /* Take a free packet. @return NULL: no packet for this session now */
 struct rpc_packet *rpc_packet_take(struct leat_rpc_session *s);
 void rpc_packet_free(struct leat_rpc *rpc, struct rpc_packet *p);
-/* Add a packet whose head is written to the next burst. */
+/* Add a packet to the next burst. Its head is written already. */
 void rpc_packet_post(struct leat_rpc_session *s, struct rpc_packet *p);
 /* Use len bytes of the room that rpc_place() found. */
 static inline void
@@ -561,7 +564,7 @@ void rpc_recvs_post(struct leat_rpc *rpc);
 
 /* arrive.c */
 void rpc_recv_completed(struct leat_rpc *rpc, struct rpc_recv *r);
-/* Handle a packet of an open session. h: its checked head */
+/* Handle a packet of an open session. h: the packet's head, which is checked already */
 void rpc_arrived(struct leat_rpc_session *s, const struct rpc_recv *r, const struct rpc_head *h);
 /*
  * Handle the items of a packet.
@@ -657,7 +660,7 @@ void rpc_transfers_end(struct rpc_ticket *t, int status);
 
 /* deadline.c */
 void rpc_deadline_start(struct leat_rpc *rpc, struct leat_rpc_req *req, uint64_t when);
-/* Set the session's timer to a deadline that is earlier than all others of its slots. */
+/* Set the session's timer to `when`, the earliest deadline in tx. */
 void rpc_expiry_set(struct leat_rpc_session *s, uint64_t when);
 void rpc_timer_set(struct leat_rpc *rpc, struct rpc_timer *timer, uint64_t when,
 		   void (*due)(struct rpc_timer *timer, uint64_t now));

@@ -26,7 +26,7 @@ struct rpc_reconnect {
 
 	/* leat_rpc_session_conf.reconnect_*; times in cycles */
 	uint64_t min, max;
-	uint64_t limit; /* attempts end this time after since; UINT64_MAX: no limit */
+	uint64_t limit; /* attempts end at the time since + limit; UINT64_MAX: no limit */
 	uint32_t max_tries;
 
 	uint32_t tries; /* attempts since the last connection that lasted for max */

@@ -31,9 +31,10 @@
  *     none      seq is 0: the packet only acknowledges
  *
  * Only numbered packets have items, except that END may be in any packet. ack: all numbered packets
- * before this number have arrived at the packet's sender; bit i of sack: so has ack + 1 + i. echo:
- * the number of the new packet that arrived there last, delay ns before this packet was sent.
- * credit is ack plus the credits of the hello.
+ * before this number have arrived at the packet's sender; bit i of sack: packet ack + 1 + i has
+ * arrived there, too. echo: the number of the packet that arrived there last, duplicates aside;
+ * that was delay ns before the packet with the echo was sent. credit is ack plus the credits of the
+ * hello.
  *
  * An item:
  *
@@ -82,8 +83,8 @@
  * A session has as many slots in each direction as the smaller of the two hellos says, followed by
  * RPC_INTERNAL_SLOTS slots for INTERNAL requests. num counts the requests of a slot; the first is
  * hello.first + 1. A one-way request that fits a packet needs no slot: slot RPC_NO_SLOT, num 0. A
- * response is REFUSED if the library sent it instead of a handler: nothing was executed. With EBUSY
- * its 4 bytes are the microseconds after which to try again.
+ * response is REFUSED if the library sent it instead of a handler: nothing was executed. A response
+ * with EBUSY has 4 bytes: the microseconds after which to try again.
  *
  * The private data of connect and accept begin with a hello; the application's data follow:
  *

@@ -21,7 +21,7 @@
 #define REFUSED_US 1000000
 #define DEADLINE_DEFAULT_US 5000000
 
-/* Number of the first packet, such that counters wrap early: see leat_cursor.h. */
+/* Number of the first packet: 200 below 2^32, so that counters wrap early; see leat_cursor.h. */
 #define FIRST UINT32_C(0xffffff38)
 
 static const struct leat_rpc_session_conf defaults;

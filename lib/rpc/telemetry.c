@@ -5,7 +5,7 @@
  *
  *     /leat/rpcs             ids of the contexts, and their endpoints
  *     /leat/rpc,ID           one context: counters, its first sessions
- *     /leat/rpc,ID,FIRST     the same with the sessions from place FIRST on
+ *     /leat/rpc,ID,FIRST     the same with the sessions from index FIRST of the table on
  */
 
 #include <errno.h>

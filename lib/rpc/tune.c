@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Settings and measurements of a context: rpc.toml. They are served where deadlines are run. The
- * settings are members of struct leat_rpc_conf; 0 means the default in both.
+ * Settings and measurements of a context: rpc.toml. rpc_deadlines_run() serves them. The settings
+ * are members of struct leat_rpc_conf; as there, 0 means the default.
  */
 
 #include <rte_common.h>

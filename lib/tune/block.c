@@ -241,7 +241,7 @@ tune_block_create(int dirfd, const char *program, char *name, size_t len)
 	block.dirfd = dirfd;
 	block.room = 0;
 	block.name[0] = '\0';
-	/* No name before the lock: an unlocked file counts as one of a process that died. */
+	/* Name the file only when it is locked: an unlocked file counts as a dead process's. */
 	block.fd = openat(dirfd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	if (block.fd < 0)
 		return leat_err(errno, "tune: create the file of measurements: %s",

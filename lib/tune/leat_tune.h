@@ -89,9 +89,9 @@ struct leat_tune_conf {
 	 */
 	void *settings;
 	/**
-	 * Make settings effective, on the owner's thread. *want has all settings, bit i of changed
-	 * is set if setting i is new. The function may round or clamp values in *want, which is
-	 * then copied to .settings and sent to the agent. NULL: only copy.
+	 * Make settings effective, on the owner's thread. *want has all settings; bit i of changed
+	 * is set if setting i has a new value. The function may round or clamp values in *want,
+	 * which is then copied to .settings and sent to the agent. NULL: only copy.
 	 * @return 0; a negative errno with leat_err_msg(): refused, and nothing was changed
 	 */
 	int (*apply)(void *arg, void *want, uint64_t changed);
@@ -135,7 +135,7 @@ struct leat_tune_conf {
  */
 LEAT_API struct leat_tune_object *leat_tune_add(const struct leat_tune_conf *conf);
 
-/** Remove an object, on its owner's thread; NULL is allowed. Its pending changes are refused. */
+/** Remove an object, on its owner's thread. Changes pending for it are refused. NULL is allowed. */
 LEAT_API void leat_tune_del(struct leat_tune_object *o);
 
 /**

@@ -31,7 +31,7 @@
 #define HELLO_NS (UINT64_C(5) * NS_PER_S)
 #define FEEDBACK_SIZE (UINT64_C(128) << 10)
 #define TELEMETRY_SIZE (UINT64_C(256) << 10)
-/* The process, the agent, and two spare entries for participants that died. */
+/* Entries for the process and the agent, and two spare: a dead participant may hold its entry. */
 #define PARTICIPANTS 4
 #define FRAME_MAX (LEAT_TUNE_MESSAGE_MAX + 1024)
 
@@ -197,7 +197,8 @@ session_admit(int sock)
 
 /*
  * The listening socket is edge-triggered: when accept4() fails for want of a descriptor, the
- * connection must not wake this thread again and again. The next connection's event accepts both.
+ * connection must not wake this thread again and again. It is accepted when the next connection
+ * causes an event.
  */
 void
 tune_session_accept(int listen_fd, int epfd)

@@ -69,8 +69,8 @@ struct tune_block_slot {
 	uint32_t nil;
 };
 
-#define TUNE_RECORD_ROW 1U   /* the record of a row of the object parent; it has no settings */
-#define TUNE_RECORD_OWNER 2U /* the owner's loop reports: while it hangs, reports stay old */
+#define TUNE_RECORD_ROW 1U   /* record of a row; parent: id of the object; no settings */
+#define TUNE_RECORD_OWNER 2U /* the owner's loop reports: no new reports while the loop hangs */
 
 struct tune_block_record {
 	uint64_t seq;

@@ -78,7 +78,7 @@ struct tune_object {
 	uint32_t id;
 	uint32_t place; /* index in the table of objects */
 	char name[LEAT_TUNE_OBJECT_NAME_MAX];
-	struct leat_tune_conf conf; /* .name is NULL: see name */
+	struct leat_tune_conf conf; /* conf.name is NULL: the field name has the name */
 	TAILQ_ENTRY(tune_object) fresh;
 	bool is_fresh; /* the object is in tune_objects.fresh, and has no record yet */
 	bool live;     /* leat_tune_add() has completed */
@@ -102,7 +102,7 @@ struct tune_object {
 	bool report_asked;
 
 	/* in the block */
-	uint32_t record; /* offset; 0: none */
+	uint32_t record; /* offset of the object's record; 0: none */
 	uint32_t slot;
 	struct tune_row *rows;
 	uint32_t nb_rows;
