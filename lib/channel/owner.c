@@ -79,9 +79,9 @@ read_stat(pid_t pid, char *state, unsigned long *threads, unsigned long long *st
 }
 
 /*
- * Is /proc that of this process's pid namespace? Then NSpid there is one pid, getpid(). The /proc
- * of an outer namespace shows one pid for each level; that of an unrelated one does not show this
- * process at all.
+ * Is /proc that of this process's pid namespace? If so, NSpid in the status of this process is one
+ * pid, getpid(). The /proc of an outer namespace shows one pid for each level; the /proc of an
+ * unrelated namespace does not show this process at all.
  */
 static bool
 proc_is_ours(void)

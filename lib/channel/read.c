@@ -249,8 +249,8 @@ claim_returned(struct leat_channel *ch, struct leat_channel_frame *f)
 			return chan_corrupt(ch, "length of a frame", p);
 		if (mark_state(m) == CHAN_RETURNED) {
 			/*
-			 * The frame's writer may have committed an earlier one meanwhile, which
-			 * this search has passed: that frame comes first.
+			 * The frame's writer may meanwhile have committed an earlier frame, which
+			 * this search has passed: that earlier frame comes first.
 			 */
 			now = atomic_load_explicit(&ch->block->returned, memory_order_acquire);
 			if (now != count) {

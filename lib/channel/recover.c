@@ -248,8 +248,9 @@ recover_dead(struct leat_channel *ch, struct dead *dead)
 	if (ret <= 0)
 		return ret;
 	/*
-	 * Increment the count for the dead: a participant may have died after it stored a mark
-	 * RETURNED, its own or that of a participant it recovered, and before it incremented.
+	 * Increment the count for the dead participants. Each may have died after it made a frame
+	 * RETURNED (its own, or that of a participant it recovered) and before it incremented the
+	 * count.
 	 */
 	atomic_fetch_add_explicit(&ch->block->returned, 1, memory_order_release);
 	chan_notify(ch, false);

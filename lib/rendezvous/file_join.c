@@ -15,8 +15,8 @@
 #include "leat_le.h"
 
 /*
- * After a rank that has another size, rank 0 waits this long for further ranks, to refuse them as
- * well.
+ * After it has read the file of a rank with a different size, rank 0 waits this long for further
+ * ranks, to refuse them as well.
  */
 #define REFUSE_US UINT64_C(1000000)
 /* Interval at which rank 0 reads the files of joined ranks again: one may have been restarted. */

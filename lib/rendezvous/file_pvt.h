@@ -25,7 +25,7 @@
  * rank, or the rank was started again: rank 0 admits the process that wrote last, and the other
  * process fails.
  *
- * Files are written under another name and renamed, so that a reader always sees a whole file.
+ * Files are written under a temporary name and renamed, so that a reader always sees a whole file.
  * Processes read them repeatedly, with pauses of 1 to 64 ms.
  */
 

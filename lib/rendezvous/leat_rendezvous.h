@@ -255,8 +255,8 @@ LEAT_API bool leat_rendezvous_arrived(const struct leat_rendezvous *rv, uint32_t
  * Get a copy of the value that a process had put under a key when it reached the last fence (or a
  * later fence of its own). Never waits.
  *
- * With a list the values of LEAT_RENDEZVOUS_ADDR are known from the start, without a terminator;
- * that of this process itself is the address to listen at.
+ * With a list the values of LEAT_RENDEZVOUS_ADDR are known from the start, without a terminator.
+ * The value of this process itself is the address to listen at.
  *
  * @return
  *   length of the value in bytes, 0..LEAT_RENDEZVOUS_VALUE_MAX; -ENOENT (the process has published

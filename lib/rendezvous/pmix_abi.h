@@ -10,7 +10,7 @@
  * to 6.1 (2026), but the headers' macros call functions that only some releases have: the macros of
  * 4.2 that free a value need PMIx_Value_destruct(), which 3.x does not have. So leat calls only the
  * nine functions below, which all releases have; frees values with free(3); and never passes an
- * array of more than one struct pmix_abi_info, since that structure had another size in 2.x.
+ * array of more than one struct pmix_abi_info, since that structure had a different size in 2.x.
  * test/unit/rendezvous compares this file with the headers where they are installed.
  *
  * Source: PMIx Standard 4.1, chapters 3 (data structures), 4 (init), 7 (put and get), 8 (fence);

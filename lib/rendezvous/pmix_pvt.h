@@ -73,7 +73,7 @@ struct pmix_op *pmix_op_new(struct pmix_hub *hub, unsigned int nb);
  * returned, of which a copy is made; NULL: none.
  */
 void pmix_op_done(struct pmix_op *op, int status, const struct pmix_abi_value *value);
-/* Copy the bytes of a value, unless it has another type or is too long. */
+/* Copy the bytes of a value, unless it has a different type or is too long. */
 void pmix_bytes_take(struct pmix_bytes *b, const struct pmix_abi_value *value);
 /* Release the caller's reference to an op. NULL is ignored. */
 void pmix_op_drop(struct pmix_op *op);

@@ -237,7 +237,7 @@ struct leat_rpc_req {
 	 * with descriptors must fit a packet. */
 	const struct leat_rpc_bulk *bulk;
 	uint8_t nb_bulk; /**< in, with LEAT_RPC_BULK: number of elements of bulk */
-	/** private: the request comes back only when no peer can reach its memory any more */
+	/** private: the request comes back only when no peer can reach the request's memory */
 	uint8_t held;
 	uint16_t slot;		      /**< private */
 	struct leat_rpc_req *next;    /**< private */

@@ -7,9 +7,9 @@
  *                      |                  |                              ^
  *                      `------ cancel, time-out, end of the session -----'
  *
- * When a request is given back before its response has arrived, its slot becomes an ORPHAN: it
- * waits for the response, and only then is given to another request. So a late response finds the
- * slot and the number that it answers.
+ * When a request is given back before its response has arrived, its slot becomes an ORPHAN. The
+ * slot then waits for the response before it is given to another request, so a late response finds
+ * the slot and the number that it answers.
  */
 
 #include "rpc_fast.h"

@@ -38,7 +38,7 @@ rpc_credit_left(const struct leat_rpc_session *s)
 static inline int
 rpc_credit_take(struct leat_rpc_session *s, uint32_t credit)
 {
-	/* Packets arrive in order, so credits never decrease. */
+	/* Packets arrive in the order of sending, so credits never decrease. */
 	if (unlikely(credit - s->tx_sent > s->peer_credits || (int32_t)(credit - s->tx_credit) < 0))
 		return LEAT_RPC_BAD_CREDIT;
 	s->tx_credit = credit;

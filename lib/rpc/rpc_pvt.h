@@ -84,7 +84,7 @@ struct rpc_large {
 	uint64_t *map; /* datagrams: a bit for each piece that has arrived */
 };
 
-/* A request or response being sent in pieces, in turn with the others of its session. */
+/* A request or response sent in pieces, in turn with other long messages of its session. */
 struct rpc_out {
 	struct rpc_out *next;
 	const uint8_t *data;
