@@ -2,8 +2,8 @@
 
 /*
  * Call stacks of tasks. The unwinder of libgcc can walk the running stack only, so task_call_on()
- * runs it on the task's stack. There it appears to be called by the function in which the task is
- * suspended.
+ * runs it on the task's stack. It then appears to be called by the function in which the
+ * task is suspended.
  */
 
 #include <dlfcn.h>
@@ -50,7 +50,10 @@ report_line(int number, uintptr_t ip, leat_task_line_fn fn, void *arg)
 	char line[256];
 	Dl_info info;
 
-	/* A return address may be the first byte of the next function. */
+	/*
+	 * Look up the byte before the return address: after a call that never returns, the address
+	 * itself can be the first byte of the next function.
+	 */
 	if (dladdr((void *)(ip - 1), &info) == 0 || info.dli_fname == NULL)
 		snprintf(line, sizeof(line), "#%d 0x%" PRIxPTR, number, ip);
 	else if (info.dli_sname == NULL)

@@ -33,7 +33,7 @@
 
 enum { CALL_POSTED, CALL_TAKEN, CALL_ABANDONED, CALL_REFUSED };
 
-/* The caller's wait, on its stack. */
+/* The wait of the calling task, on that task's stack. */
 struct call_wait {
 	struct task_wait w;
 	struct task_call *call; /* NULL: abandoned */
@@ -101,8 +101,8 @@ answer(struct task_call *c)
 	struct task_call *head = RLX_LOAD(ts->inbox);
 
 	/*
-	 * After the push the calling task may end, and ts and its reactor may be destroyed. To keep
-	 * ts until here, leat_tasks_destroy() waits until this count is 0.
+	 * Once c is pushed, the calling task may end, and ts and its reactor may be destroyed.
+	 * But leat_tasks_destroy() waits until nb_answering is 0, so ts exists up to the decrement.
 	 */
 	__atomic_fetch_add(&ts->nb_answering, 1, __ATOMIC_RELAXED);
 	do {
@@ -176,7 +176,7 @@ call_describe(const struct task_wait *w, char *text, size_t len)
 {
 	const struct task_call *c = container_of(w, const struct call_wait, w)->call;
 
-	/* The call was abandoned, and the task has not run since. */
+	/* A cancel has abandoned the call, and the task has not run since then. */
 	if (c == NULL)
 		return;
 	snprintf(text, len, "to %s%s", leat_reactor_name(c->to),
@@ -212,7 +212,7 @@ leat_task_call(struct leat_reactor *r, int (*fn)(void *arg), void *arg, int *ret
 	err = leat_reactor_call_drop(r, on_call, on_drop, c);
 	if (likely(err == 0))
 		err = task_park(&cw.w);
-	/* Abandoned: the message owns the call, and may still be under way for long. */
+	/* The call was abandoned: its message, which may still be queued, will free it. */
 	if (unlikely(cw.call == NULL))
 		return err;
 	if (err == 0 && ret != NULL)

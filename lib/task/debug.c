@@ -51,7 +51,10 @@ place_text(char text[PLACE_MAX], const void *place)
 	uintptr_t ip = (uintptr_t)place;
 	Dl_info info;
 
-	/* A return address may be the first byte of the next function. */
+	/*
+	 * Look up the byte before the return address: after a call that never returns, the address
+	 * itself can be the first byte of the next function.
+	 */
 	if (dladdr((const char *)place - 1, &info) == 0 || info.dli_fname == NULL)
 		snprintf(text, PLACE_MAX, "0x%" PRIxPTR, ip);
 	else if (info.dli_sname == NULL)

@@ -98,7 +98,10 @@ struct leat_resource {
 	 * @return 0: started; a negative errno: not started, leat_resource_run() returns it
 	 */
 	int (*post)(struct leat_resource_op *op);
-	/** End an operation early, see above. NULL: operations can't be cancelled. */
+	/**
+	 * End an operation early, by the rules at the top of this file. NULL: operations can't be
+	 * cancelled.
+	 */
 	enum leat_cancel (*cancel)(struct leat_resource_op *op);
 	/** Describe in words what the operation waits for, e.g. "key 7". NULL: no description. */
 	void (*describe)(const struct leat_resource_op *op, char *text, size_t len);

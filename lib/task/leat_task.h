@@ -407,7 +407,7 @@ LEAT_API int leat_task_backtrace(struct leat_task *task, leat_task_line_fn fn, v
  * @param ts
  *   The tasks.
  * @param max
- *   Most lines; one more line says how many tasks were left out. 0: no limit.
+ *   Maximum number of lines; one more line says how many tasks were left out. 0: no limit.
  * @param fn
  *   Gets each line.
  * @param arg

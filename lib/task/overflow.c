@@ -30,7 +30,7 @@
 
 #define SIGNAL_STACK (64 * 1024)
 
-/* Protected by task_lock, which on_fault() does not take when it reads "before". */
+/* Protected by task_lock. Only on_fault() reads "before" without the lock. */
 static unsigned int users;
 static bool installed;
 static struct sigaction before;
@@ -134,7 +134,10 @@ on_fault(int sig, siginfo_t *info, void *context)
 	} else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
 		before.sa_handler(sig);
 	} else {
-		/* The instruction faults again, without a handler: a core dump shows its place. */
+		/*
+		 * The instruction faults again, now without a handler: so the core dump shows the
+		 * place of the fault, and not this function.
+		 */
 		(void)signal(sig, SIG_DFL);
 		if (info->si_code <= 0)
 			(void)raise(sig);

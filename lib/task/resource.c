@@ -9,13 +9,13 @@
 #include "leat_resource.h"
 #include "debug.h"
 
-/* On the stack of leat_resource_run(), so that the public operation has no private fields. */
+/* The private part of an operation, on the stack of leat_resource_run(). */
 struct resource_wait {
 	struct task_wait w;
 	struct task_wait_type type; /* with the resource's name */
 	struct leat_resource_op *op;
 	bool asked;    /* the resource's cancel was called */
-	bool promised; /* its cancel returned FREED or WILL: the result is -ECANCELED */
+	bool promised; /* that function returned FREED or WILL: the result is -ECANCELED */
 };
 
 static enum leat_cancel

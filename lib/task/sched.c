@@ -176,7 +176,7 @@ on_deadline(struct leat_timer *timer, void *arg, uint64_t now)
 
 	(void)timer;
 	(void)now;
-	/* The wait has ended already; the task has not run since. */
+	/* If woken: the wait has ended, and the task has not run since then. */
 	if (w->woken || w->type->cancel == NULL)
 		return;
 	w->late = true;

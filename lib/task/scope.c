@@ -68,7 +68,10 @@ branch_unlink(struct leat_scope *s, struct leat_task *t)
 	s->nb_ended++;
 }
 
-/* Tell whether a branch of a refused scope or of a run (run.c) may begin: not if cancelled. */
+/*
+ * Tell whether a branch may begin, in a scope of run.c or after a branch could not be started.
+ * @return false: the scope was cancelled
+ */
 static __rte_noinline bool
 branch_begins(const struct leat_scope *s)
 {
@@ -236,7 +239,7 @@ leat_scope_block_end(struct leat_scope *s)
 {
 	int ret;
 
-	/* Code in the block may have waited already. */
+	/* Code in the block may already have waited for the scope. */
 	if ((s->flags & SCOPE_ENDED) == 0 && s->parent != NULL) {
 		ret = leat_scope_wait(s);
 		if (s->block_result != NULL)

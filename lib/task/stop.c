@@ -28,10 +28,10 @@
 #define AT_ONCE 2048
 
 /*
- * The reactor asks again and again whether the tasks are quiet, by stop_ask(). They are if no task
- * is left. Although new tasks appear, they also count as quiet after this many calls in a row that
- * found all tasks left ready, and ran them to their end. These tasks may have given other pollers
- * work; the reactor has asked those pollers in between.
+ * The reactor calls stop_ask() again and again, to ask whether the tasks are quiet. They are quiet
+ * when no task is left. If new tasks keep appearing, the tasks count as quiet after this many calls
+ * in a row, each of which found all tasks left ready and ran them to their end. These tasks may
+ * have given other pollers work; the reactor has asked those pollers in between.
  */
 #define RUNS_UNTIL_QUIET 16
 

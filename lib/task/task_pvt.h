@@ -6,7 +6,7 @@
 /*
  * The control block of a task, and how tasks wait.
  *
- * Every wait is made of two calls on one object, which lies on the stack of the task that waits:
+ * Every wait is made of two calls on one struct task_wait, w, on the stack of the task that waits:
  *
  *     task                                         poller, timer, message, another task
  *     ret = task_may_wait();  (cancelled? past the deadline?)
@@ -46,8 +46,8 @@ struct task_wait_type {
 	/*
 	 * Ask the wait to end early. Called on the reactor's thread, at most once per wait for a
 	 * cancel and once for the deadline, between task_park() and task_wake(). Runs no task.
-	 * Returns 0: task_wake() was called, or will be; -EALREADY: the wait is about to end by
-	 * itself; -EOPNOTSUPP: this wait can't be cancelled. NULL: no wait of this type can be
+	 * Returns 0: task_wake() was called, or will be; -EALREADY: the wait is about to end in
+	 * any case; -EOPNOTSUPP: this wait can't be cancelled. NULL: no wait of this type can be
 	 * cancelled.
 	 */
 	int (*cancel)(struct task_wait *w);
@@ -154,9 +154,9 @@ struct leat_tasks {
 	struct leat_tune_object *tune;
 	struct task_watch {
 		uint64_t switches; /* leat_tasks.switches at the watchdog's last look */
-		uint64_t since_ns; /* time of the first look that found this value */
+		uint64_t since_ns; /* time of the first look that found these switches */
 		bool reported;	   /* the running task was reported */
-		/* The same three values for pollers, timers and messages. */
+		/* The same for pollers, timers and messages: what runs, since when, reported. */
 		struct reactor_activity activity;
 		uint64_t activity_since_ns;
 		bool activity_reported;
@@ -321,7 +321,7 @@ void task_canary_check(struct leat_tasks *ts, const struct leat_task *t);
 
 /* watch.c; call add and del without task_lock, which the watchdog takes */
 void task_watch_add(struct leat_tasks *ts);
-/* tune.c: set hog_us from a settings file, if it has one. @return 0, or negative with leat_err() */
+/* tune.c: set hog_us as the settings file says, if it does. @return 0, or -errno with leat_err() */
 int task_tune_add(struct leat_tasks *ts);
 /* Shorten the watchdog's period after a change of hog_us, if needed. */
 void task_watch_hasten(const struct leat_tasks *ts);

@@ -58,7 +58,7 @@ withdraw(struct leat_tasks *ts)
 	task_watch_del(ts);
 	/*
 	 * Wait for threads in answer() of call.c, which still use ts for a few instructions.
-	 * Acquire: pairs with the release at its end.
+	 * Acquire: pairs with the release at the end of answer().
 	 */
 	while (__atomic_load_n(&ts->nb_answering, __ATOMIC_ACQUIRE) != 0)
 		(void)sched_yield();
