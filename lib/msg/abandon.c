@@ -4,15 +4,15 @@
  * Requests that are given up by the task that waits for them.
  *
  * A request that has begun ends as if its deadline had passed (timeout.c), which may end the
- * connection. But it does not wait for the requests before it, which may be held up by the same
- * slow peer: it leaves its list from the middle.
+ * connection. But the request does not wait for those before it, which may be held up by the
+ * same slow peer: it leaves its list from the middle.
  *
  *     QUEUED     given back with -ECANCELED, at once
  *     STARTED    ended if possible; else tried again whenever the connection runs
  *     FINISHED   given back with the status that it got
  *
- * If the device has the payload's op, the request waits until the op has come back, and so its
- * buffer.
+ * If the device has the payload's op, the request waits until the op, and with it the buffer, has
+ * come back.
  */
 
 #include <errno.h>
@@ -114,8 +114,8 @@ msg_abandoned_back(struct leat_msg_req *req)
 		leat_wheel_del(&req->conn->m->wheel, &req->timer);
 	req->abandoned = 0;
 	/*
-	 * The status may be that of the connection, which ended because of this request: the task
-	 * was cancelled all the same.
+	 * Replace any failure: if the connection ended because of this request, the status is the
+	 * connection's, but the task was cancelled.
 	 */
 	if (req->status < 0)
 		req->status = -ECANCELED;

@@ -216,7 +216,7 @@ deliver_whole(struct leat_msg_conn *c, struct msg_slot *s)
 		     c->rx_bind - c->rx_done != 1 || req != c->recvq.head || c->rx_arrived > 0))
 		return false;
 	give_oldest(c, req, s->len);
-	/* With any_id the slot's op may be posted for another message: keep its flag. */
+	/* With any_id the op may be posted for a different message: keep MSG_OP_OUT. */
 	s->flags &= MSG_OP_OUT;
 	c->rx_done++;
 	if (unlikely(msg_rx_free(c) >= c->rx_window / 2))

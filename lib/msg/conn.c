@@ -6,8 +6,9 @@
  *     connector    CONNECTING -- hello? --> ........................ CONNECTED: hello? -> OPEN
  *     listener                  CONNECT_REQ: hello? -> CONNECTING -- hello? --> CONNECTED -> OPEN
  *
- * A side that was asked for plain mode sends no hello; a listener sends one only to a peer that
- * did. So the connection is in leat mode if the listener sent a hello, which both sides know.
+ * A side whose configuration asks for plain mode sends no hello. A listener sends one only to a
+ * connector that has sent one. So the connection is in leat mode if the listener has sent a hello,
+ * which both sides know.
  */
 
 #include <errno.h>
@@ -25,8 +26,8 @@ static const struct leat_msg_conn_conf defaults;
 
 /*
  * Number of the next connection of this process, whatever its context: contexts may share an
- * endpoint. It starts at random, so that a process does not use the numbers of one that ran before
- * it at the same address.
+ * endpoint. It starts at random, so that a process does not use the numbers of an earlier one at
+ * the same address.
  */
 static _Atomic uint64_t next_number;
 

@@ -16,7 +16,8 @@
  *     | <---------------------- payload 8, 0 B ---- |
  *
  * A sender that gives a message up sends the empty payload unasked. Messages behind it go on
- * meanwhile; only its slot, and so a credit, is in use until the empty payload has come.
+ * meanwhile; only the slot of the dropped message, and so a credit, is in use until the empty
+ * payload has come.
  */
 
 #include <errno.h>

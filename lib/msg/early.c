@@ -80,7 +80,7 @@ msg_early_length(struct leat_msg_conn *c, struct msg_slot *s, uint64_t len)
 }
 
 /*
- * Give the request back without a message; if the length has come, it waits for the next request.
+ * Give the request back without a message; a length that has come waits for the next request.
  */
 static void
 recalled(struct leat_msg_conn *c, struct msg_slot *s)

@@ -112,7 +112,7 @@ msg_op_failed(struct leat_msg_conn *c, const struct leat_op *op)
 	msg_work(c);
 }
 
-/* Compose a text with the peer's address in it once: texts of some drivers have it, others not. */
+/* Compose a text that has the peer's address once: texts of some drivers have it already. */
 static void
 peer_text(struct leat_msg_conn *c, int status, const char *text)
 {

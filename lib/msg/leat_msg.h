@@ -151,8 +151,9 @@ struct leat_msg_conn_conf {
 	 * ended gives back its requests.
 	 */
 	struct rte_mempool *mempool;
-	const void *priv;    /**< private data sent to the peer when connecting; copied */
-	uint16_t priv_len;   /**< bytes of priv; limits: LEAT_MSG_PRIV_MAX, and the device's own */
+	const void *priv; /**< private data sent to the peer when connecting; copied */
+	/** length of priv, bytes; at most LEAT_MSG_PRIV_MAX, and at most what the device allows */
+	uint16_t priv_len;
 	uint64_t timeout_us; /**< leat_msg_connect(): as in struct leat_conn_params */
 	/**
 	 * Leat mode: silence after which the peer is pinged, microseconds (the ping may be sent up
@@ -444,8 +445,8 @@ LEAT_API int leat_msg_reject(struct leat_msg *m, const struct leat_event *ev, co
  * peer: leat_msg_close() disconnects it.
  * @return the connection, or NULL with rte_errno: ENOTCONN (the peer is not connected); EALREADY
  *   (the peer has a connection); ENOSPC (max_conns connections are open); EINVAL (a value of conf);
- *   EOPNOTSUPP (conf.mode is LEAT_MSG_LEAT; or the device can't receive from one peer only,
- *   and plain tags don't tell peers apart)
+ *   EOPNOTSUPP (conf.mode is LEAT_MSG_LEAT; or the device can't restrict a receive to one
+ *   peer, and plain tags don't tell peers apart)
  */
 LEAT_API struct leat_msg_conn *leat_msg_open(struct leat_msg *m, uint16_t peer,
 					     const struct leat_msg_conn_conf *conf);
@@ -454,7 +455,7 @@ LEAT_API struct leat_msg_conn *leat_msg_open(struct leat_msg *m, uint16_t peer,
  * Find the application's private data in a LEAT_EV_CONNECT_REQ or LEAT_EV_CONNECTED: they follow
  * those of this library.
  * @param ev a LEAT_EV_CONNECT_REQ or LEAT_EV_CONNECTED
- * @param[out] len bytes of the private data
+ * @param[out] len length of the private data, bytes
  * @return the private data, inside of ev
  */
 LEAT_API const void *leat_msg_priv(const struct leat_event *ev, uint16_t *len);

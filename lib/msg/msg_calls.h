@@ -51,7 +51,7 @@ void msg_run(struct leat_msg *m);
 /* Begin and post sends as far as credit, slots and the endpoint allow. */
 void msg_tx_run(struct leat_msg_conn *c);
 void msg_tx_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
-/* Finish the sends that are done, in order. */
+/* Finish the sends that are done, in the order of posting. */
 void msg_tx_finish(struct leat_msg_conn *c);
 /* Finish the requests of a slot that was sent, while earlier slots were not. */
 void msg_tx_finish_early(struct leat_msg_conn *c, struct msg_slot *s);
@@ -90,7 +90,7 @@ bool msg_tx_fragments(struct leat_msg_conn *c, struct leat_msg_req *req);
  * send
  */
 bool msg_tx_fragments_expire(struct leat_msg_conn *c, struct leat_msg_req *req);
-/* Take a fragment that is next in order. @return false: it has to wait, or the connection ended */
+/* Take the fragment of the next id. @return false: it has to wait, or the connection ended */
 bool msg_fragment_bind(struct leat_msg_conn *c, struct msg_slot *s);
 bool msg_fragment_expire(struct leat_msg_conn *c, struct leat_msg_req *req);
 

@@ -166,7 +166,7 @@ enum msg_state {
 	MSG_OVER,   /* the device has no ops, sends are done; arrived messages can be received */
 };
 
-/* A request in state CANCELLED, or a later one, is given back once all requests before it were. */
+/* From MSG_REQ_CANCELLED on, a request is given back once all those posted before it were. */
 enum msg_req_state {
 	MSG_REQ_IDLE = 0,
 	MSG_REQ_QUEUED,
@@ -216,17 +216,17 @@ struct leat_msg_conn {
 	uint8_t mode; /* enum leat_msg_mode */
 	uint8_t any_id;
 	bool bulk;	 /* leat mode: the last message had MSG_BULK bytes or more */
-	bool grant;	 /* a payload's receive was posted, which the peer does not know yet */
+	bool grant;	 /* a payload's receive was posted, and the peer was not told yet */
 	bool early;	 /* plain mode: post the next payload's receive before its length comes */
 	bool abandoned;	 /* there may be abandoned requests */
 	bool no_buffer;	 /* no buffer was available for the oldest message */
 	bool got_buffer; /* a request got a buffer in the current msg_run() */
 	bool waits;	 /* the connection waits for a buffer, or for room in the endpoint */
 	uint16_t peer;
-	uint16_t recv_peer; /* peer, or LEAT_PEER_ANY if the device can't receive from one only */
+	uint16_t recv_peer; /* peer, or LEAT_PEER_ANY if a receive can't be restricted to it */
 	uint32_t mask;	    /* credits - 1 */
 	uint32_t tx_mask;   /* mask for sends: as mask, or less, so that sends reuse fewer slots */
-	uint32_t hold_turn; /* last turn in which a message left before its end */
+	uint32_t hold_turn; /* last turn before whose end a message left */
 	uint16_t want;	    /* small messages that wait leave as soon as there are this many */
 	uint32_t eager_max; /* value in use: the smaller one of both sides */
 	uint32_t eager_own; /* value that this side announced */

@@ -60,10 +60,10 @@ struct msg_head {
  * The highest byte of a head's length has flags. A message with a flag is alone in its send.
  */
 #define MSG_LEN_ANSWER (UINT64_C(1) << 56)   /* answer when a receive has the message */
-#define MSG_LEN_FRAGMENT (UINT64_C(1) << 57) /* len: bytes of its message from here on */
+#define MSG_LEN_FRAGMENT (UINT64_C(1) << 57) /* len: what is left of the message, with this send */
 #define MSG_LEN_FLAGS (MSG_LEN_ANSWER | MSG_LEN_FRAGMENT)
 
-#define MSG_NEXT_LEN 8 /* bytes of the length of a further message in a send */
+#define MSG_NEXT_LEN 8 /* size of the length of each further message in a send */
 static_assert(sizeof(struct msg_head) == MSG_HEAD_LEN, "as on the wire");
 
 /* ---- control messages ---- */

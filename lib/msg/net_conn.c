@@ -273,7 +273,7 @@ on_closed(struct sock *s, const struct leat_msg_event *ev)
 	 */
 	const bool left = ev->status == -ETIMEDOUT && s->why[0] == '\0';
 
-	/* A connection in these states was closed by the reactor's stop. */
+	/* If no task has accepted the connection yet, the reactor's stop has closed it. */
 	if (s->state == SOCK_QUEUED)
 		queue_remove(s);
 	else if (s->state == SOCK_COMING)

@@ -115,7 +115,7 @@ on_turn(void *arg, uint64_t now)
 		b->soon |= n > 0;
 	}
 	b->calling = false;
-	/* All other pollers of this turn have posted their messages. */
+	/* All other pollers of this turn have posted their messages: send those that wait. */
 	if (b->m->held)
 		leat_msg_flush(b->m);
 	return n;
@@ -195,7 +195,7 @@ cut_sends(struct msg_below *b)
 		snprintf(b->left, sizeof(b->left), "%u sends to %s", first, addr);
 }
 
-/* Close all connections, those opened since the stop began, too. */
+/* Close all connections, including those opened since the stop began. */
 static void
 close_all(struct msg_below *b)
 {
@@ -360,7 +360,7 @@ leat_msg_reactor_add(struct leat_msg *m, struct leat_reactor *r,
 	ret = pollers_add(b);
 	if (ret < 0) {
 		/*
-		 * leat_err_msg() keeps the text of the failure: on this thread removing can't fail.
+		 * On this thread the removal can't fail: leat_err_msg() keeps the text of ret.
 		 */
 		(void)pollers_remove(b);
 		free(b);

@@ -300,7 +300,7 @@ post_data(struct leat_msg_conn *c)
 	}
 }
 
-/* Finish requests behind a dropped message that may never come to its end. */
+/* Finish requests that have their messages: the end of a dropped one before them may never come. */
 static void
 finish_behind(struct leat_msg_conn *c)
 {
@@ -335,7 +335,7 @@ finish(struct leat_msg_conn *c)
 			received(c, s->req, s->len);
 		if (unlikely((s->flags & MSG_DROP) != 0))
 			c->drops--;
-		/* With any_id the slot's op may be posted for another message: keep its flag. */
+		/* With any_id the op may be posted for a different message: keep MSG_OP_OUT. */
 		s->flags &= MSG_OP_OUT;
 		c->rx_done++;
 	}

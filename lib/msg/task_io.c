@@ -105,8 +105,8 @@ io_post(struct leat_resource_op *op)
 			w->reqs[i]->user = mark(w);
 	}
 	/*
-	 * Don't wait for refused requests. One that was posted before may have a wait of its own:
-	 * leave it.
+	 * Don't wait for refused requests. A request that was posted before this call may have a
+	 * wait of its own: leave it alone.
 	 */
 	for (i = n; i < w->n; i++) {
 		if (!posted(w->reqs[i]))

@@ -4,8 +4,8 @@
  * Deadlines of requests, and liveness of peers. Both are timers in the context's wheel, which
  * leat_msg_events() runs; a request without a deadline costs nothing here.
  *
- * A request whose deadline passed comes back with -ETIMEDOUT, after the requests before it. If it
- * has not begun nothing else happens. Else it depends on where its message is:
+ * A request whose deadline passed comes back with -ETIMEDOUT, after the requests before it. If the
+ * request has not begun nothing else happens. Else the rest depends on where its message is:
  *
  *     receive   payload's receive not posted    the message is dropped (drop.c)
  *               posted                          taken back, then the message is dropped

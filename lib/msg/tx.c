@@ -8,7 +8,8 @@
  *     leat, large   head ->, <- granted, payload ->            the payload meets a posted receive
  *
  * A message begins when its slot is free and, in leat mode, the peer has a receive posted for its
- * head. Ops that the endpoint refuses are posted again by the next process or poll, in order.
+ * head. Ops that the endpoint refuses are posted again, in the same order, by the next
+ * leat_msg_process() or leat_msg_poll().
  */
 
 #include <errno.h>
@@ -100,7 +101,7 @@ begin(struct leat_msg_conn *c, struct leat_msg_req *req)
 		s->data.tag = msg_tag(MSG_TAG_DATA, c->tx_base, id);
 		/*
 		 * tx_data stands still while there are only small messages: all messages before
-		 * this one are done or small, so it may jump here.
+		 * this one are done or small, so tx_data may jump to this one.
 		 */
 		if (c->tx_large++ == 0)
 			c->tx_data = id;
