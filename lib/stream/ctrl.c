@@ -253,7 +253,7 @@ memory(struct leat_stream *s, const struct stream_ctrl *m)
 	s->peer_token = m->token;
 	s->info.peer_window = w.len;
 	s->info.tx_registered++;
-	/* A client that has leat's features asks for them before it registers a window. */
+	/* A client that has leat's features has asked for them before it registers a window. */
 	if (s->accepted && !s->features_asked)
 		s->features_known = true;
 	stream_work(s);

@@ -4,8 +4,8 @@
  * How streams end.
  *
  *     failure   stream_fail():        disconnects at once, and keeps the reason
- *     close     leat_stream_close():  sends what was written, and the end of the direction where
- *                                     the peer knows it, then disconnects
+ *     close     leat_stream_close():  sends what was written, and the end of the direction if the
+ *                                     peer supports that, then disconnects
  *     peer      its last event:       the bytes that it sent are there already
  *     stop      of the reactor:       as close, but the application keeps the handle
  *
@@ -206,7 +206,7 @@ count_left(const struct leat_stream_net *net, const struct leat_stream **first)
 	return n;
 }
 
-/* Ask the application whether its streams may be closed; after half of the time they may. */
+/* May the streams be closed? Ask the application, until half of the stop's time is over. */
 static bool
 may_close(struct leat_stream_net *net, uint64_t now, uint64_t until)
 {

@@ -242,7 +242,7 @@ struct leat_stream_listener {
 	 *   0: admit; a negative errno: reject. Rejections are logged once per second at most.
 	 */
 	int (*admit)(const char *addr, void *arg);
-	void *arg; /**< last argument of both */
+	void *arg; /**< last argument of accept and admit */
 };
 
 /**
@@ -374,7 +374,7 @@ LEAT_API ssize_t leat_stream_writev(struct leat_stream *s, const struct iovec *i
  * Write without a copy: get the place in the send buffer where the next bytes go.
  *
  * The caller puts bytes there, from the first on, and leat_stream_commit() says how many. The place
- * is valid until the next call that writes to this stream, and until the next turn of the reactor.
+ * is valid until the next call that writes to this stream, or the next turn of the reactor.
  * @param s
  *   The stream.
  * @param[out] iov
@@ -507,7 +507,7 @@ struct leat_stream_net_stats {
 	uint64_t connected;	     /**< streams connected from here that came up */
 	uint64_t refused;	     /**< connections refused: by admit, mem_max or max_streams */
 	uint64_t closed;	     /**< streams that ended without an error */
-	uint64_t failed;	     /**< streams that ended otherwise */
+	uint64_t failed;	     /**< streams that ended with an error */
 	uint64_t protocol;	     /**< part of failed: streams whose peer broke the protocol */
 	uint64_t tx_bytes,	     /**< bytes written to the memory of peers */
 		rx_bytes;	     /**< bytes that arrived */

@@ -60,7 +60,7 @@ stream_rx_notice(struct leat_stream *s, uint64_t imm)
 			    bytes, s->rx_limit - s->rx_got);
 		return;
 	}
-	/* A notice may announce nothing. */
+	/* A notice may announce 0 bytes. */
 	if (bytes == 0)
 		return;
 	if ((uint64_t)bytes > s->rx_end - s->rx_got) {

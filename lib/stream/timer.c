@@ -10,8 +10,8 @@
  *     idle        no bytes went, either way
  *     stall       the device takes no posted op for the peer
  *     close       what was written before a close is not sent
- *     accept      an accepted client does not come up: it would occupy a slot for as long as the
- *                 kernel's connection manager is patient, a minute and more
+ *     accept      an accepted client does not come up: without this deadline it would occupy a
+ *                 slot until the kernel's connection manager gives up, after a minute or more
  */
 
 #include "stream_pvt.h"

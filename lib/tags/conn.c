@@ -21,7 +21,7 @@
 
 #include "tags_pvt.h"
 
-/* Longest time for which BYEs may delay the end of a connection. */
+/* Longest time for which BYEs may delay the end of a connection, us. */
 #define LEAVE_US (500 * 1000)
 
 static void
@@ -122,7 +122,7 @@ say_bye(struct tags_ep *e, struct tags_peer *p)
 void
 tags_peer_close(struct tags_ep *e, struct tags_peer *p, int status)
 {
-	/* If the device has no room for BYE in time, the other side sees a death instead. */
+	/* If the device has no room for BYE in time, the other side sees a failure, not a close. */
 	if (p->state == TAGS_P_UP && e->inner->peers[p->id].state == LEAT_PEER_UP) {
 		drop(e, p, status, false);
 		say_bye(e, p);
@@ -278,9 +278,9 @@ connected(struct tags_ep *e, struct tags_peer *p, const struct leat_event *ev)
 }
 
 /*
- * Correct the status by the BYE, which a side that closes cleanly sends. The device may report a
- * clean end for a process that was killed, and a death for a peer that left cleanly while segments
- * were on their way to it.
+ * Correct the device's status: an end is clean if the peer has said BYE. The device may report a
+ * clean end for a process that was killed, and a failure for a peer that left cleanly while
+ * segments were on their way to it.
  */
 static int
 end_status(const struct tags_peer *p, int status)

@@ -8,11 +8,11 @@
 
 #include "tags_pvt.h"
 
-/* Longest time for which segments of the layer, mostly credits, may delay a close. */
+/* Longest time for which segments of the layer, mostly credits, may delay a close, us. */
 #define CLOSE_US (100 * 1000)
 /*
- * Longest time for which a close waits for the answers to its BYEs: an endpoint on the same thread
- * can't answer meanwhile.
+ * Longest time for which a close waits for the answers to its BYEs, us. Short, since an endpoint on
+ * the same thread can't answer meanwhile.
  */
 #define ANSWER_US (20 * 1000)
 

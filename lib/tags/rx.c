@@ -309,7 +309,7 @@ arrived_as(struct tags_ep *e, struct tags_peer *p, struct tags_rbuf *b, const ch
 		return;
 	TAILQ_INSERT_TAIL(&e->repost, b, link);
 	/*
-	 * Without a reason: the segment is late, or its connection is ending and the last event is
+	 * If why is "": the segment is late, or its connection is ending and the last event is
 	 * still to come.
 	 */
 	if (why[0] != '\0')
@@ -342,7 +342,7 @@ tags_rx_arrived(struct tags_ep *e, struct tags_rbuf *b)
 
 	if (unlikely(e->aborted))
 		return;
-	/* The device names this peer, but may take several connections with an endpoint for one. */
+	/* The peer that the device names; the token in the segment may name a different one. */
 	if (likely(op->src < e->inner->nb_peers))
 		p = &e->peers[op->src];
 	b->peer = p;

@@ -123,11 +123,11 @@
 #define TAGS_OWN 4
 #define TAGS_SENDS 24
 /*
- * Maximum number of segments with another connection's token that a peer may send, since they may
- * be late ones. When it sends more, its connection is ended.
+ * Maximum number of segments that a peer may send with a token of no present connection: they may
+ * be late ones of an earlier connection. When the peer sends more, its connection is ended.
  */
 #define TAGS_STALE_MAX 256
-/* Maximum number of peers, whose posts the device had refused, that one poll tries again. */
+/* Maximum number of peers in TAGS_Q_REFUSED that one poll tries again. */
 #define TAGS_RETRIES 4
 
 #define TAGS_BURST 32
@@ -298,7 +298,7 @@ struct tags_ep {
 	uint32_t hash_mask;
 	uint64_t rx_seq;
 	uint64_t imm_mask;
-	bool write_order;  /* as leat_dev_info of the inner endpoint */
+	bool write_order;  /* leat_dev_info.write_order of the inner endpoint */
 	bool notice_token; /* the upper half of a WRITE_IMM's immediate is part of the token */
 	/* Messages that wait for receives, each list in order of arrival. */
 	struct tags_rbuf_list plain, tagged;
@@ -417,7 +417,7 @@ void tags_peer_close(struct tags_ep *e, struct tags_peer *p, int status);
 void tags_peer_said_bye(struct tags_ep *e, struct tags_peer *p);
 /* Disconnect if both BYEs are done; called after one was sent or received. */
 void tags_peer_bye_done(struct tags_ep *e, struct tags_peer *p);
-/* Disconnect the peers whose BYE, or its answer, took too long. */
+/* Disconnect the peers that a BYE did not reach, or that did not answer it, within LEAVE_US. */
 void tags_peers_leave(struct tags_ep *e, uint64_t now);
 /* Take the inner endpoint's events. */
 void tags_events(struct tags_ep *e);
