@@ -99,8 +99,8 @@ struct leat_msg_conf {
 	/** maximum number of open connections, at most leat_ep_conf.max_peers; 0: that value */
 	uint16_t max_conns;
 	/**
-	 * Messages in flight per connection and direction; in leat mode, small messages that travel
-	 * together count as one. A power of two, 2 to LEAT_MSG_CREDITS_MAX; 0:
+	 * Maximum number of messages in flight per connection and direction; in leat mode, small
+	 * messages that travel together count as one. A power of two, 2 to LEAT_MSG_CREDITS_MAX; 0:
 	 * LEAT_MSG_CREDITS_DEFAULT, or less if the receive depth has no room for that many, which
 	 * is logged. In plain mode at most 8 receives are posted at a time. In leat mode at most 64
 	 * are posted at first; each time the peer has to wait for credit, that limit is doubled, up

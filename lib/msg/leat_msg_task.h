@@ -78,7 +78,7 @@
 extern "C" {
 #endif
 
-/** Connections of a net if leat_msg_net_conf.max_conns is 0. */
+/** Maximum number of connections of a net, if leat_msg_net_conf.max_conns is 0. */
 #define LEAT_MSG_NET_CONNS 16
 
 /** Maximum number of regions that leat_msg_net_register() registers in a net. */
@@ -94,7 +94,7 @@ struct leat_msg_net_conf {
 	 */
 	const char *dev;
 	const char *name;   /**< name of the endpoint, for logs and telemetry; NULL: "epN" */
-	uint16_t max_conns; /**< connections at a time; 0: LEAT_MSG_NET_CONNS */
+	uint16_t max_conns; /**< maximum connections at a time; 0: LEAT_MSG_NET_CONNS */
 	/**
 	 * Credits of each connection, see leat_msg_conf; 0: LEAT_MSG_CREDITS_DEFAULT, or the most
 	 * that the device has room for.
@@ -104,8 +104,8 @@ struct leat_msg_net_conf {
 	uint64_t max_size;	 /**< longest message accepted, bytes; 0: leat_dev_info.max_msg */
 	enum leat_msg_mode mode; /**< mode of the net's connections */
 	/**
-	 * Connections that are up and wait for leat_msg_task_accept(); further connectors are
-	 * rejected, with a text that says so. 0: max_conns.
+	 * Maximum number of connections that are up and wait for leat_msg_task_accept(); further
+	 * connectors are rejected, with a text that says so. 0: max_conns.
 	 */
 	uint16_t backlog;
 	/**

@@ -180,8 +180,8 @@ leat_msg_destroy(struct leat_msg *m)
 /* ---- requests ---- */
 
 /*
- * Forget the buffer that a request got when it was posted before, unless the caller has set another
- * buffer since.
+ * Forget the buffer that a request got when it was posted before, unless the caller has set a
+ * different buffer since.
  */
 static void __rte_noinline
 given_take(struct leat_msg_req *req)

@@ -109,7 +109,7 @@
  */
 #define MSG_STREAM_FIRST 2u
 #define MSG_STREAM_MAX 32u
-/* Receives that a connection has posted for control messages. */
+/* Number of receives that a connection has posted for control messages. */
 #define MSG_CTRL 2
 /*
  * Plain mode: maximum number of receives posted for lengths. The device compares each payload that

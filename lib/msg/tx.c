@@ -239,7 +239,7 @@ post_granted(struct leat_msg_conn *c)
 	/*
 	 * Messages that are done need no grant, and their slots may hold other messages by now:
 	 * skip them. tx_data and tx_done are less than credits apart: tx_data began at a large
-	 * message (see begin()), and tx_done does not pass one that waits for its grant.
+	 * message (see begin()), and tx_done passes no message that waits for a grant.
 	 */
 	if ((int32_t)(c->tx_done - c->tx_data) > 0)
 		c->tx_data = c->tx_done;
@@ -469,7 +469,7 @@ msg_tx_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_o
 	if (op == &s->data && c->mode == LEAT_MSG_LEAT)
 		c->tx_bytes -= op->size;
 	if (unlikely(op->status != 0 && msg_tx_taken_back(c, s, op))) {
-		/* An empty payload follows. */
+		/* Recalled: an empty payload will be sent in its place. */
 	} else if (unlikely(op->status != 0 && op == &s->data &&
 			    msg_recv_was_short(c, op->status))) {
 		s->flags |= MSG_DROP;

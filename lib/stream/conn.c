@@ -273,7 +273,8 @@ stream_on_ep_event(void *arg, struct leat_ep *ep, const struct leat_event *ev)
 	case LEAT_EV_DISCONNECTED:
 		poll_remaining(net);
 		/*
-		 * If the stream came up and ended in between, the application still learns of both.
+		 * If the stream came up in this same turn, the application learns of that first,
+		 * and of the end afterwards.
 		 */
 		stream_down(s, ev->status, ev->text);
 		break;
@@ -282,7 +283,7 @@ stream_on_ep_event(void *arg, struct leat_ep *ep, const struct leat_event *ev)
 	}
 }
 
-/* ---- what a stream is asked for ---- */
+/* ---- what a stream tells about itself ---- */
 
 int
 leat_stream_error(const struct leat_stream *s)

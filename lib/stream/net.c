@@ -185,7 +185,7 @@ msgs_open(struct leat_stream_net *net)
 static void
 ops_init(struct leat_stream_net *net)
 {
-	/* If the device completes in order, receives need no queue to restore the order. */
+	/* With leat_dev_info.in_order, receives need no queue to restore their order. */
 	struct leat_queue *queue = net->in_order ? LEAT_QUEUE_NONE : NULL;
 	uint32_t i;
 

@@ -221,7 +221,7 @@ byes_pending(const struct tags_ep *e, uint64_t answers)
 	return false;
 }
 
-/* Say BYE to all peers; wait until the BYEs were sent, and shortly for the answers. */
+/* Say BYE to all peers; wait until the BYEs were sent, and up to ANSWER_US for the answers. */
 static void
 say_goodbye(struct tags_ep *e, int status)
 {

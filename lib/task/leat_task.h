@@ -163,8 +163,8 @@ typedef int (*leat_task_fn)(void *arg);
  *   - EEXIST: the reactor has tasks already
  *   - EPERM: called on the wrong thread
  *   - ENOSPC: the reactor has no room for a poller
- *   - ENOMEM: no address space for that many stacks
- *   - EOPNOTSUPP: the kernel does not support that kind of guard
+ *   - ENOMEM: no address space for max_tasks stacks
+ *   - EOPNOTSUPP: the kernel does not support the guard that conf asks for
  */
 LEAT_API struct leat_tasks *leat_tasks_create(struct leat_reactor *r,
 					      const struct leat_tasks_conf *conf);

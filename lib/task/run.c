@@ -39,7 +39,10 @@ scope_run_pending(const struct leat_scope *s)
 	return run->next < run->n && (s->flags & SCOPE_CANCELLED) == 0;
 }
 
-/* Record a branch that could not be started: in a race it has failed, else all are cancelled. */
+/*
+ * Record a branch that could not be started. A race goes on, as if the branch had failed; under
+ * each other policy all branches are cancelled.
+ */
 static __rte_noinline void
 run_refused(struct scope_run *run, struct leat_task_branch *b, int err)
 {

@@ -88,7 +88,7 @@ branch_main(void *arg)
 
 	if (likely((s->flags & (SCOPE_REFUSED | SCOPE_RUN)) == 0 || branch_begins(s)))
 		ret = t->branch_fn(arg);
-	/* Test the two highest bits: ret is a failure, or the mark has BRANCH_DECIDES. */
+	/* Test bit 31 of both: ret is a failure, or branch_mark has BRANCH_DECIDES. */
 	if (unlikely(((uint32_t)ret | t->branch_mark) >> 31 != 0))
 		scope_branch_ended(s, t, ret);
 	if (t->branch_ret != NULL)

@@ -128,7 +128,7 @@ leat_scope_cancel(struct leat_scope *s)
 		ret = -EEXIST;
 	else
 		s->flags |= SCOPE_CANCELLED | SCOPE_OUTER;
-	/* Walk even if a branch has cancelled the scope: it does not have the signal itself yet. */
+	/* Walk even if a branch has cancelled the scope: that branch has not got the signal yet. */
 	scope_walk(s, NULL);
 	return ret;
 }
@@ -201,7 +201,10 @@ leat_task_within_end(const struct leat_task_within *w)
 int
 leat_task_within_result(const struct leat_task_within *w, int ret)
 {
-	/* A branch was cancelled at the deadline, and its parent has passed on the -ECANCELED. */
+	/*
+	 * The deadline has cancelled a branch, and the expression passes on the branch's
+	 * -ECANCELED: the calling task itself was not cancelled.
+	 */
 	if (ret == -ECANCELED && !leat_task_cancelled() && leat_now() >= w->when)
 		return -ETIMEDOUT;
 	return ret;

@@ -45,7 +45,7 @@ gather(const struct leat_tasks *ts, struct task_node *node)
 	return n;
 }
 
-/* Find the first node with that parent in an array sorted by_parent; n: none. */
+/* Find the first of n nodes, sorted by_parent, that has a parent. @return its index; n: none has */
 static uint32_t
 first_child(const struct task_node *node, uint32_t n, uint64_t parent)
 {

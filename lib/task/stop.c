@@ -73,7 +73,7 @@ stop_cancel(struct leat_tasks *ts, uint32_t n)
 	}
 }
 
-/* Cancel some tasks, run the ready ones. @return 1: the tasks are not quiet; 0: they are */
+/* Cancel the tasks of AT_ONCE blocks, run the ready tasks. @return 1: not quiet yet; 0: quiet */
 static int
 stop_ask(struct leat_tasks *ts)
 {

@@ -14,10 +14,10 @@
  *     ret = task_park(&w);    ... others run ...   task_wake(&w, 0);
  *
  * task_wake() makes the task ready and runs nothing. Only the first task_wake() of a wait has an
- * effect, later ones return false. It may come before task_park(), which then returns at once. When
- * the task is cancelled or its deadline passes, the cancel function of the wait is called: it
- * unlinks w and wakes it, or has the holder of w wake it soon. task_park() returns in no other way,
- * so no pointer to w is left behind.
+ * effect, later ones return false. The first may come before task_park(), which then returns at
+ * once. When the task is cancelled or its deadline passes, the cancel function of the wait is
+ * called: it unlinks w and wakes it, or has the holder of w wake it soon. task_park() returns in no
+ * other way, so no pointer to w is left behind.
  */
 
 #include <assert.h>
