@@ -233,7 +233,7 @@ struct leat_msg_req {
 	struct leat_mr *mr; /**< in: region of buf; needed if leat_dev_info.mr_local and size > 0 */
 	void *user;	    /**< the caller's; never touched */
 	struct leat_msg_conn *conn; /**< out: connection on which the request was posted */
-	uint64_t len;		    /**< out: bytes of the message */
+	uint64_t len;		    /**< out: length of the message, bytes */
 	/**
 	 * out: 0, or why the message was not sent or received:
 	 *   - -ECANCELED: the request was cancelled, or the connection was closed here
@@ -274,7 +274,7 @@ struct leat_msg_req {
 		const struct iovec *iov; /**< in: with LEAT_MSG_F_IOV */
 		struct rte_mbuf *mbuf;	 /**< in: with LEAT_MSG_F_MBUF */
 	};
-	uint32_t nb_iov; /**< in: pieces of iov */
+	uint32_t nb_iov; /**< in: number of pieces in iov */
 	union {
 		uint32_t answer_id;  /**< private */
 		uint32_t parts_left; /**< private */

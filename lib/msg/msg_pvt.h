@@ -140,9 +140,9 @@ enum msg_slot_kind { MSG_SLOT_TX, MSG_SLOT_RX, MSG_SLOT_CTRL_TX, MSG_SLOT_CTRL_R
 struct msg_slot {
 	struct leat_msg_conn *conn;
 	struct leat_msg_req *req;
-	uint8_t *buf;		    /* in registered memory */
-	uint64_t len;		    /* rx: bytes of the message, or of the next one in buf */
-	struct msg_slot *next_idle; /* any_id: list of slots whose op is not posted */
+	uint8_t *buf; /* in registered memory */
+	uint64_t len; /* rx: length of the message, or of the next one in buf, bytes */
+	struct msg_slot *next_idle; /* any_id: next in the list of slots whose op is not posted */
 	uint32_t id;
 	uint32_t off;	/* rx, eager: offset of the next message in buf; MSG_DROP: the reason */
 	uint16_t count; /* tx: number of messages, whose requests begin at req */
@@ -196,7 +196,7 @@ struct leat_msg_conn {
 	uint64_t max_size;
 	uint32_t rx_post, rx_bind, rx_data, rx_done;
 	uint32_t rx_out;
-	uint32_t rx_arrived; /* messages that arrived and have no request yet */
+	uint32_t rx_arrived; /* number of messages that arrived and have no request yet */
 
 	/* line 1: fields used when a small message is sent */
 	bool fast; /* leat mode, open, and not closing: see msg_fast.h */
@@ -204,13 +204,13 @@ struct leat_msg_conn {
 	uint32_t tx_next, tx_post, tx_data, tx_done;
 	uint32_t tx_credit;  /* ids below it may be sent */
 	uint32_t tx_granted; /* payloads of ids below it may be sent */
-	uint32_t tx_out;     /* ops that the device has */
-	uint32_t tx_large; /* leat mode: messages that have begun and whose payload is not posted */
+	uint32_t tx_out;     /* number of ops that the device has */
+	uint32_t tx_large;   /* leat mode: number of messages begun whose payload is not posted */
 
 	struct leat_msg *m;
 	struct leat_ep *ep;
-	struct leat_msg_conn *next_work;  /* list of connections that have work */
-	struct leat_msg_conn *next_later; /* list of connections with work that can wait */
+	struct leat_msg_conn *next_work;  /* next in the list of connections that have work */
+	struct leat_msg_conn *next_later; /* next in the list of those whose work can wait */
 	bool in_work, in_later;
 	uint8_t state;
 	uint8_t mode; /* enum leat_msg_mode */
@@ -228,16 +228,16 @@ struct leat_msg_conn {
 	uint32_t tx_mask;   /* mask for sends: as mask, or less, so that sends reuse fewer slots */
 	uint32_t hold_turn; /* last turn before whose end a message left */
 	uint16_t want;	    /* small messages that wait leave as soon as there are this many */
-	uint32_t eager_max; /* value in use: the smaller one of both sides */
-	uint32_t eager_own; /* value that this side announced */
+	uint32_t eager_max; /* value in use, bytes: the smaller one of both sides */
+	uint32_t eager_own; /* value that this side announced, bytes */
 	uint32_t rx_window; /* maximum number of messages that may be under way or waiting here */
 	struct msg_slot *tx, *rx;
 	uint64_t tx_max;	   /* longest message that the peer and the device take, bytes */
 	uint64_t tx_base, rx_base; /* leat mode: number of the connection in tags */
-	uint64_t tx_bytes;	   /* leat mode: bytes of payloads that the device has */
-	uint32_t rx_told;	   /* credit that the peer was last told */
-	uint32_t batch;		   /* receives are posted when this many slots are free */
-	struct msg_slot *idle;	   /* any_id: slots whose op is not posted */
+	uint64_t tx_bytes;     /* leat mode: total length of payloads that the device has, bytes */
+	uint32_t rx_told;      /* credit that the peer was last told */
+	uint32_t batch;	       /* receives are posted when this many slots are free */
+	struct msg_slot *idle; /* any_id: slots whose op is not posted */
 	leat_msg_alloc_fn alloc;
 	void *alloc_arg;
 	struct rte_mempool *mempool;
@@ -246,7 +246,7 @@ struct leat_msg_conn {
 	struct msg_slot *ctrl_tx, *ctrl_rx;
 	uint32_t ctrl_tx_id, ctrl_rx_id;
 	uint32_t ctrl_rx_next; /* id of the control message to be looked at next */
-	uint32_t tx_more;      /* receives that the last MSG_CTRL_MORE asked the peer to have */
+	uint32_t tx_more;      /* number of receives that the last MSG_CTRL_MORE asked for */
 	uint32_t tx_more_at;   /* tx_credit at the last MSG_CTRL_MORE */
 	uint32_t ctrl_due;     /* kinds to be sent, bits 1 << enum msg_ctrl_kind */
 	uint32_t drops;	       /* rx: number of slots with MSG_DROP */
@@ -278,10 +278,10 @@ struct leat_msg_conn {
 
 	/* small messages that travel together, see msg_turn_holds() */
 	uint32_t given_turn; /* last turn in which the application got several messages */
-	uint16_t given;	     /* messages that the application got in given_turn so far */
-	uint16_t stream;     /* messages that travelled together lately */
-	uint16_t nb_held;    /* small messages that wait for the end of the turn */
-	uint32_t tx_held;    /* bytes that these messages take in a send */
+	uint16_t given;	     /* number of messages that the application got in given_turn so far */
+	uint16_t stream;     /* about how many messages travelled together lately */
+	uint16_t nb_held;    /* number of small messages that wait for the end of the turn */
+	uint32_t tx_held;    /* room that these messages take in a send, bytes */
 
 	/* rarely used */
 	void *user;
@@ -310,12 +310,12 @@ struct leat_msg {
 	struct leat_msg_conn *later;
 	/* some connections in work wait for buffers, or for room in the endpoint */
 	bool starved;
-	/* calls of leat_msg_poll(); consecutive ones that left requests behind count as one */
+	/* count of calls of leat_msg_poll(); consecutive ones that left requests behind are one */
 	uint32_t turn;
 	uint32_t held_turn; /* first turn in which messages that wait now were posted */
 	bool held;	    /* messages wait to travel together */
-	uint8_t cut;	    /* consecutive calls of leat_msg_poll() that left requests behind */
-	bool slow;	    /* for tests: connections never use msg_fast.h */
+	uint8_t cut; /* calls of leat_msg_poll() in a row that left requests behind: their number */
+	bool slow;   /* for tests: connections never use msg_fast.h */
 	struct msg_list done;
 	struct leat_msg_conn *conns;
 	struct leat_msg_conn **by_peer;
@@ -332,7 +332,7 @@ struct leat_msg {
 	uint32_t eager_next;
 	uint64_t dev_max;	     /* longest message of the device, bytes */
 	uint64_t now;		     /* while timers fire: time of their run, cycles */
-	uint16_t priv_max[2];	     /* bytes of private data that connect and accept can carry */
+	uint16_t priv_max[2];	     /* longest private data of connect and of accept, bytes */
 	struct leat_msg_stats stats; /* sums over closed connections; see stats.c */
 	struct leat_wheel wheel;     /* timeout.c */
 	struct leat_asked asked;     /* questions of telemetry (leat_ask.h) */

@@ -54,7 +54,7 @@
 #include "stream_tune.h"
 #include "stream_wire.h"
 
-/* Bytes of a receive: more than a control message, so that a wrong length is seen. */
+/* Length of a receive, bytes: more than a control message, so that a wrong length is seen. */
 #define STREAM_RECV_LEN 64
 /* Maximum number of control messages of one stream that the device has at a time. */
 #define STREAM_CTRLS 4
@@ -140,7 +140,7 @@ struct stream_wait {
 struct stream_reorder {
 	uint32_t end[STREAM_REORDER];
 	uint64_t here[STREAM_REORDER / 64]; /* bit set: the notice has come */
-	uint32_t window_off; /* announced bytes of the window that is being written */
+	uint32_t window_off; /* number of bytes announced in the window being written */
 	uint8_t next;	     /* number of the first missing notice */
 };
 
@@ -176,15 +176,15 @@ struct leat_stream {
 	struct leat_mr *tx_mr;
 	uint32_t tx_off, tx_in;	  /* offsets of tx_posted and of tx_head in the buffer */
 	uint32_t tx_flight;	  /* number of WRITE_IMM that the device has */
-	uint32_t tx_flight_bytes; /* bytes of these WRITE_IMM */
+	uint32_t tx_flight_bytes; /* number of bytes in these WRITE_IMM */
 	uint64_t tx_head, tx_posted, tx_done;
-	uint64_t tx_total; /* bytes posted, of the send buffer and of outs */
+	uint64_t tx_total; /* number of bytes posted, from the send buffer and from outs */
 	struct leat_stream_out *outs, **outs_end;
 	bool shut; /* the sending direction has ended: nothing more can be written */
 	bool end_sent;
 
 	/* receiving */
-	uint32_t rx_size, tx_size; /* of window and send buffer; conf may have changed since */
+	uint32_t rx_size, tx_size; /* bytes of window, send buffer; conf may have changed since */
 	uint8_t *rx_mem;
 	struct leat_mr *rx_mr;
 	struct leat_rkey rx_key;

@@ -172,9 +172,9 @@ struct tags_tx {
 	struct leat_op *op; /* NULL: finished, but the device still has segments of it */
 	struct tags_peer *peer;
 	TAILQ_ENTRY(tags_tx) link; /* entry of one of the peer's lists, or of the free list */
-	uint64_t sent;		   /* bytes in segments so far */
+	uint64_t sent;		   /* number of bytes put into segments so far */
 	uint32_t rid;		   /* id of the receive at the peer */
-	uint32_t nb_inflight;	   /* segments built and not completed */
+	uint32_t nb_inflight;	   /* number of segments built and not completed */
 	int status;
 	uint8_t state;
 };
@@ -192,7 +192,7 @@ struct tags_rx {
 	struct tags_peer *sender;
 	TAILQ_ENTRY(tags_rx) link; /* entry of its list of waiting receives, or of the free list */
 	uint64_t seq;		   /* order of posting */
-	uint64_t got, total;	   /* bytes of the message: received so far, in all */
+	uint64_t got, total;	   /* length of the message, bytes: received so far, in all */
 	uint8_t state;
 };
 TAILQ_HEAD(tags_rx_list, tags_rx);
@@ -208,9 +208,9 @@ struct tags_rbuf {
 	TAILQ_ENTRY(tags_rbuf) link;
 	TAILQ_ENTRY(tags_rbuf) same; /* entry of by_tag[], if unexpected and tagged */
 	struct tags_hdr hdr;
-	uint64_t written; /* WRITE_IMM: bytes written */
-	uint32_t bytes;	  /* bytes of the message in this segment, after the header */
-	uint32_t hdr_len; /* bytes of the header */
+	uint64_t written; /* WRITE_IMM: number of bytes written */
+	uint32_t bytes;	  /* number of bytes of the message in this segment, after the header */
+	uint32_t hdr_len; /* length of the header, bytes */
 	uint32_t rid;	  /* GRANT: id of the receive */
 	uint8_t reply;	  /* TAGS_GRANT or TAGS_REFUSE */
 	bool notice;	  /* it is the notice of a WRITE_IMM */
@@ -249,24 +249,24 @@ struct tags_peer {
 	uint64_t leave_by;	  /* time until which BYEs may delay the disconnect, cycles */
 	struct tags_iop *bye_iop; /* this side's BYE between build and completion */
 	struct tags_place *place;
-	uint32_t in_use; /* segments built and not completed */
+	uint32_t in_use; /* number of segments built and not completed */
 	uint64_t token;	 /* token of segments to the peer */
-	uint32_t stale;	 /* received segments whose token is of no present connection */
+	uint32_t stale;	 /* number of received segments whose token is of no present connection */
 	uint16_t tx_seq, rx_seq;
 	uint16_t segment;	       /* maximum number of bytes of a message per segment to it */
-	uint16_t window[TAGS_CLASSES]; /* segments that it takes, per class */
-	/* segments to the peer. sent: built; acked: finished by the peer, as its headers say */
+	uint16_t window[TAGS_CLASSES]; /* maximum segments on the way to it, per class */
+	/* counts of segments to the peer. sent: built; acked: finished by it, as its headers say */
 	uint16_t sent[TAGS_CLASSES], acked[TAGS_CLASSES];
-	/* segments from the peer. got: received; done: finished here; returned: reported to it */
+	/* counts of segments from it. got: received; done: finished; returned: reported to it */
 	uint16_t got[TAGS_CLASSES], done[TAGS_CLASSES], returned[TAGS_CLASSES];
 	/* SEND, TSEND, WRITE_IMM, and one-sided ops that wait behind one, in order of posting */
 	struct tags_tx_list pending;
-	uint32_t nb_ordered;	     /* ops on pending other than TSENDs */
+	uint32_t nb_ordered;	     /* number of ops on pending that are not TSENDs */
 	struct tags_tx_list begun;   /* ops in state ASKED, SENT or ONESIDED */
 	struct tags_tx_list streams; /* ops in state GRANTED, in order of grants */
-	struct tags_iop_list built;  /* ops to be posted, in order */
+	struct tags_iop_list built;  /* ops to be posted, in this order */
 	struct tags_rbuf_list replies;
-	struct tags_rbuf_list early; /* segments received before CONNECTED, in order */
+	struct tags_rbuf_list early; /* segments received before CONNECTED, in order of arrival */
 	uint32_t nb_early;
 	struct tags_rx_list recvs; /* RECVs from this peer only, posted */
 	TAILQ_ENTRY(tags_peer) link;
@@ -308,7 +308,7 @@ struct tags_ep {
 	uint16_t segment;
 	uint32_t nb_recvs, nb_own; /* per peer: number of bounce buffers, of own segments */
 	uint32_t nb_shared;
-	uint32_t nb_onesided, onesided_max; /* one-sided ops that the device has; maximum */
+	uint32_t nb_onesided, onesided_max; /* one-sided ops that the device has: number, maximum */
 	uint32_t tx_depth;		    /* send depth of the inner endpoint */
 	uint32_t nb_tx, nb_rx;
 	uint16_t priv_connect, priv_accept; /* private data left for the caller, bytes */
