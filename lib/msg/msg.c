@@ -317,7 +317,7 @@ line_add(struct line *line, struct leat_msg_conn *c)
  * Run connections fairly while some wait for buffers, or for room in the endpoint: a turn may have
  * less than all of them need. Connections that waited before come first, in the order in which they
  * began to wait; one that got something is queued behind those that got nothing. So every
- * connection is served in its turn, even if there is little, and others ask often.
+ * connection is served in its turn, even if little is available and other connections ask often.
  */
 static void __rte_cold
 run_in_turn(struct leat_msg *m, struct leat_msg_conn *c)
@@ -340,7 +340,7 @@ run_in_turn(struct leat_msg *m, struct leat_msg_conn *c)
 		conn_run(c);
 		if (!c->in_work)
 			continue;
-		/* The connection is at the front of m->work again: move it to a line. */
+		/* The connection is first in m->work again: move it to `served` or `again`. */
 		m->work = c->next_work;
 		line_add(c->got_buffer || c->tx_out + c->rx_out > out ? &served : &again, c);
 	}

@@ -40,7 +40,7 @@ struct msg_copy {
 
 static struct leat_ask_kind kind = LEAT_ASK_KIND_INIT;
 
-/* ---- the owner's side ---- */
+/* ---- on the thread of the context ---- */
 
 static void
 copy_conn(struct conn_copy *to, const struct leat_msg_conn *c, unsigned int place)

@@ -266,12 +266,12 @@ struct leat_stream_net {
 	char name[64];
 
 	struct leat_stream_net_stats stats;
-	struct leat_asked asked; /* requests of telemetry for the owner thread */
+	struct leat_asked asked; /* requests of telemetry, answered in the net's turn */
 	struct leat_tune_object *tune;
 	struct stream_tune_settings set;
 };
 
-/* Add to a counter: the owner thread writes, any thread reads. */
+/* Add to a counter that the net's thread alone writes, and any thread reads. */
 #define STREAM_COUNT(counter, n) __atomic_store_n(&(counter), (counter) + (n), __ATOMIC_RELAXED)
 
 /* mem.c */

@@ -40,7 +40,7 @@ struct net_copy {
 
 static struct leat_ask_kind kind = LEAT_ASK_KIND_INIT;
 
-/* ---- the owner's side ---- */
+/* ---- on the thread of the net ---- */
 
 static void
 copy_stream(struct stream_copy *to, const struct leat_stream *s)

@@ -44,7 +44,7 @@ void scope_walk(struct leat_scope *top, const struct leat_task *spared);
 /* Start a branch on the parent's reactor. May be called outside of tasks. @return 0 or -errno */
 int scope_branch_start(struct leat_scope *s, const char *name, leat_task_fn fn, void *arg,
 		       int *ret);
-/* Park the calling task. Its last branch wakes it; if no branch runs, a cancel does. */
+/* Park the calling task until the last branch of s has ended, or, if none runs, until a cancel. */
 int scope_park(struct leat_scope *s);
 
 /* run.c: tell whether delayed branches may still be started */

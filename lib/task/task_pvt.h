@@ -194,7 +194,7 @@ static_assert(offsetof(struct leat_tasks, free) == LEAT_CACHE_LINE, "first line 
 
 #define RLX_LOAD(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)
 #define RLX_STORE(x, v) __atomic_store_n(&(x), (v), __ATOMIC_RELAXED)
-/* The owner is the only writer: no read-modify-write needed. */
+/* Add to a value that only one thread writes: an atomic addition is not needed. */
 #define RLX_ADD(x, n) RLX_STORE(x, (x) + (n))
 
 /* Replace a character that could break a log line or JSON by '_'. */
