@@ -110,12 +110,13 @@ uint64_t ct_now_ns(void);
  * @return 1; 0: time is up; -EINTR: ct_stopped(); or another negative errno
  */
 int ct_poll(int fd, short events, uint64_t ns);
-/* Like stdout, but a write fails once ct_stopped(), instead of waiting on. */
+/* Like stdout, but after a signal (ct_stopped()) a write fails instead of waiting. */
 extern FILE *ct_out;
 /* Open ct_out. @return 0 or a negative errno */
 int ct_open_stdout(void);
 /*
- * Return the next slice to wait, ns, until end (LEAT_CHANNEL_FOREVER: no end); 0: end has passed.
+ * Return how long to wait next, ns: a slice, or less if `end` comes earlier
+ * (LEAT_CHANNEL_FOREVER: no end). 0: `end` has passed.
  */
 uint64_t ct_slice(uint64_t end);
 /* Return the end of a timeout that begins now, for ct_slice(). */

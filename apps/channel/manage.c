@@ -30,7 +30,7 @@ ct_terminate(const struct ct_options *o)
 	return ret < 0 ? CT_EXIT_FAILED : CT_EXIT_OK;
 }
 
-/* Memory of that name may belong to another program: without --force remove only a channel. */
+/* Memory of the given name can belong to another program: without --force remove only a channel. */
 int
 ct_destroy(const struct ct_options *o)
 {

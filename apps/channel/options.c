@@ -323,7 +323,7 @@ bad_option(const struct ct_options *o, int c, char **argv)
 	return -EINVAL;
 }
 
-/* Take the channel's name, which shm_open(3) must accept: no slash but the first. */
+/* Take the channel's name, which shm_open(3) must accept: a slash only at the beginning. */
 static int
 take_name(struct ct_options *o, char **argv, int argc)
 {

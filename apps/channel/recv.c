@@ -55,7 +55,7 @@ await_frame(struct receiver *r, uint64_t end)
 
 	do {
 		ns = ct_slice(end);
-		/* Other readers may take each frame first: then the time-out ends the wait. */
+		/* If other readers take every frame first, the time-out ends the wait. */
 		if (ns == 0)
 			return -ETIMEDOUT;
 		ret = leat_channel_wait(r->ch, ns);

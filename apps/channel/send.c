@@ -84,7 +84,7 @@ send_one(struct sender *s, const char *data, size_t len)
 		if (ret == 0)
 			ret = leat_channel_send(s->ch, o->type, o->hash, data, (uint32_t)len);
 	} while (wait && ret == -EAGAIN && ct_slice(end) > 0 && ct_stopped() == 0);
-	/* A reader holds the oldest frame, which can't be dropped then: drop this one. */
+	/* A reader holds the oldest frame, so drop the new frame instead. */
 	if (ret == -EAGAIN && o->opts.full == LEAT_CHANNEL_FULL_DROP_OLDEST)
 		ret = LEAT_CHANNEL_DROPPED;
 	if (ret < 0)

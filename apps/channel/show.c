@@ -94,7 +94,7 @@ rates_of(const struct leat_channel_info *was, const struct leat_channel_info *is
 	struct ct_rates r = { .seconds = (double)ns / (double)CT_NS_PER_S };
 	unsigned int k;
 
-	/* Counters are not read at one moment, and may be corrupt: one that went back gives 0. */
+	/* A counter that went back has the rate 0: counters are read one by one, or are corrupt. */
 	for (k = 0; k < LEAT_CHANNEL_COUNTERS && ns > 0; k++) {
 		if (is->count[k] > was->count[k])
 			r.count[k] = (double)(is->count[k] - was->count[k]) / r.seconds;

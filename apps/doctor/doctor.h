@@ -138,7 +138,7 @@ int dr_exit_code(const struct dr *d);
  */
 int dr_read(const struct dr *d, char *buf, size_t len, const char *fmt, ...)
 	__rte_format_printf(4, 5);
-/* Read a file that holds one number and nothing else. @return false: no such file, or number */
+/* Read a number from a file with no other content. @return false: no such file, or no number */
 bool dr_read_u64(const struct dr *d, uint64_t *v, const char *fmt, ...) __rte_format_printf(3, 4);
 bool dr_exists(const struct dr *d, const char *fmt, ...) __rte_format_printf(2, 3);
 /* May this user read and write the file? @return 0, -ENOENT, -EACCES */

@@ -11,7 +11,7 @@
 #define LIMITS "/proc/self/limits"
 #define MOUNTS "/proc/mounts"
 #define CAP_IPC_LOCK 14
-/* With a lower limit not even a device's own queues fit. */
+/* Lockable memory, bytes: with less not even a device's own queues fit. */
 #define MEMLOCK_MIN (UINT64_C(64) << 20)
 #define SHM_MIN (UINT64_C(64) << 20)
 #define FILES_MIN 4096

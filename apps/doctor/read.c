@@ -137,7 +137,7 @@ in_group(const char *status, uint64_t gid)
 	return false;
 }
 
-/* With --root the user of that machine counts, whose ids are in its copy of /proc/self/status. */
+/* The ids come from /proc/self/status below the root: with --root not those of this process. */
 static bool
 mode_permits(const struct dr *d, const struct stat *st)
 {

@@ -19,7 +19,7 @@ perf_rx_repost(struct perf_side *s, struct leat_op **ops, uint32_t n)
 		if (unlikely(got < k))
 			break;
 	}
-	/* The rest waits for the next tick. ops may be rx_wait: then this moves the rest down. */
+	/* Keep the others for the next tick. If ops is rx_wait, this moves them to its start. */
 	for (; unlikely(i < n); i++)
 		s->rx_wait[s->nb_rx_wait++] = ops[i];
 }

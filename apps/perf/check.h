@@ -6,9 +6,9 @@
  * The data of runs with --check, and the errors found in them.
  *
  * Word j of a message is mix(key + j * GOLDEN). The key depends on the run, the direction, the
- * message's number and its size: so a byte that is lost, doubled, moved, stale or of another
- * message differs from the expected one. mix is the finalizer of SplitMix64 (G. Steele, D. Lea,
- * C. Flood: Fast Splittable Pseudorandom Number Generators, 2014).
+ * message's number and its size. So a byte that is lost, doubled, moved, or left over from a
+ * different message differs from the expected one. mix is the finalizer of SplitMix64 (G. Steele,
+ * D. Lea, C. Flood: Fast Splittable Pseudorandom Number Generators, 2014).
  */
 
 #include <stdbool.h>

@@ -43,7 +43,7 @@ due_at(const struct schedule *sc, uint64_t i)
 }
 
 /*
- * Return the time, cycles, by which all n messages of the phase must have been sent. It leaves time
+ * Return the time, cycles, by which all n messages of the phase must have been sent, including time
  * to catch up.
  */
 static uint64_t

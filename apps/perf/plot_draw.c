@@ -12,7 +12,7 @@
 #define RIGHT 20
 #define TOP 84
 #define BOTTOM 62
-/* Columns of a histogram; buckets of both runs fall into the same ones. */
+/* Number of columns of a histogram. Both runs are drawn in the same columns. */
 #define COLUMNS 120
 #define LEGEND_MAX 8
 

@@ -16,7 +16,7 @@ over(const struct perf_side *s, bool counted)
 	return !counted || s->ctl.type != WIRE_SYNC || s->count >= s->ctl.count;
 }
 
-/* Check the immediate of a WRITE_IMM. Only those of the current window can come, in any order. */
+/* Check the immediate of a WRITE_IMM. Only WRITE_IMMs of the current window come, in any order. */
 static void
 check_imm(struct perf_side *s, const struct leat_op *op)
 {

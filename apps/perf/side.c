@@ -12,7 +12,7 @@
 
 /*
  * Interval of ticks, us. The system calls of a tick delay one message. If a round trip takes less
- * than 4 us, that is fewer than one message in 1000, which p99.9 does not show.
+ * than 4 us, ticks delay fewer than one message in 1000, which p99.9 does not show.
  */
 #define TICK_US 4000
 

@@ -154,7 +154,7 @@ int perf_dev_info(const struct leat_dev *dev, bool tags, struct leat_dev_info *i
  */
 int perf_side_open(struct perf_side *s, const struct perf_side_conf *conf);
 /*
- * Close connections, endpoint and memory, with a deadline of a second or two for each.
+ * Close connections, endpoint and memory. Each step waits for 2 s at most.
  * @return 0, or -EBUSY: the device still uses the memory, which is leaked
  */
 int perf_side_close(struct perf_side *s);

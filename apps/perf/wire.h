@@ -6,7 +6,9 @@
  * Control messages between the two sides. Little-endian; fields that arrive are not trusted before
  * they were checked.
  *
- * A control message has WIRE_LEN bytes, or WIRE_LEN_ALT if the data of the run have WIRE_LEN:
+ * A control message has WIRE_LEN bytes, or WIRE_LEN_ALT if the data of the run have WIRE_LEN. The
+ * number before a field is its offset, the number after it its length, both in bytes; "0 4" is a
+ * field of four zero bytes:
  *
  *      0  magic "lpc1"   4     8  body by type:
  *      4  version        2

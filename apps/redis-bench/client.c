@@ -16,7 +16,7 @@
 
 /* Maximum number of reads of a connection before other connections get their turn. */
 #define READS_MAX 4
-/* A client whose reader holds more bytes of an incomplete reply is lost. */
+/* A client is lost if its reader holds more bytes than this of an incomplete reply. */
 #define REPLY_MAX (UINT64_C(1) << 30)
 
 static void on_ready(struct redb_conn *conn, uint32_t ready);

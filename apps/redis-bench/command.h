@@ -96,8 +96,8 @@ int redb_command_of(struct redb_command *c, enum redb_kind kind, const struct re
 /* Create the command that deletes the list of an earlier run. @return as redb_command_create() */
 int redb_command_clear(struct redb_command *c);
 /*
- * Create the command that stores the data that a test reads; *requests: how many of them are
- * needed. @return as redb_command_create(); -ENOENT: the test needs no data
+ * Create the command that stores the data that a test reads. *requests: number of requests that
+ * store all of them. @return as redb_command_create(); -ENOENT: the test needs no data
  */
 int redb_command_fill(struct redb_command *c, enum redb_kind kind, const struct redb_plan *plan,
 		      uint64_t *requests);

@@ -26,8 +26,8 @@ static inline uint64_t
 due_at(const struct redb_worker *w, uint64_t i)
 {
 	/*
-	 * Compute from the start each time, so that rounding errors do not add up. A double holds
-	 * 2^53 cycles, a month.
+	 * Compute from the start each time, so that rounding errors do not add up. A double is
+	 * exact up to 2^53 cycles, about a month.
 	 */
 	return w->begin + (uint64_t)((double)i * w->interval);
 }
@@ -62,7 +62,7 @@ pace(void *arg, uint64_t now)
 		late = now - due;
 		w->tally.delayed += (double)late > w->interval;
 		w->tally.delayed_max_ns = RTE_MAX(w->tally.delayed_max_ns, leat_cycles_to_ns(late));
-		/* Put the client last: the first one has always waited longest. */
+		/* Move c to the end, so that the first client has always waited longest. */
 		TAILQ_REMOVE(&w->idle, c, link);
 		TAILQ_INSERT_TAIL(&w->idle, c, link);
 		redb_client_take(c, due);
@@ -85,7 +85,7 @@ redb_pace_start(struct redb_worker *w)
 	w->interval = (double)leat_hz() / rate;
 	/* The lcores' requests are due one after another, not all at once. */
 	w->begin += (uint64_t)(w->interval * w->index / w->nb);
-	/* With a number of requests: give up after twice their scheduled time, and 1 s. */
+	/* With a number of requests: give up after twice their scheduled time, plus 1 s. */
 	span = w->goal == UINT64_MAX ? 0 : (double)w->goal * w->interval;
 	span = RTE_MIN(span, (double)(UINT64_MAX >> 3));
 	w->give_up = w->goal == UINT64_MAX ? UINT64_MAX : w->begin + 2 * (uint64_t)span + leat_hz();

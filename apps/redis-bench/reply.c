@@ -10,7 +10,7 @@
 
 #include "bench.h"
 
-/* Stands for each reply object: the reader takes NULL for an error. */
+/* Callbacks of hiredis' reader return &made for a reply object: NULL would mean an error. */
 static char made;
 
 #if HIREDIS_MAJOR >= 1
@@ -51,7 +51,7 @@ error(struct redb_client *c, const char *str, size_t len)
 	text[i] = '\0';
 }
 
-/* Note a wrong reply. @return where to write its description; NULL: an earlier one has one */
+/* Note a wrong reply. @return where to describe it; NULL: an earlier wrong reply is described */
 static char *
 wrong(struct redb_client *c)
 {

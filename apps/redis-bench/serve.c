@@ -22,7 +22,7 @@
 #define REPLIES 1024u
 #define READS_MAX 4
 #define LOOK_US 1000000u
-/* A peer whose reader holds more bytes of commands that are not parsed yet is closed. */
+/* A peer is closed if its reader holds more bytes than this of commands not yet parsed. */
 #define COMMAND_MAX (UINT64_C(1) << 31)
 
 #if HIREDIS_MAJOR >= 1

@@ -165,7 +165,7 @@ void gw_pump_tx(struct gw_client *c);
 /* forward.c */
 int gw_forward_listen(struct gw *gw);
 void gw_forward_connect(struct gw_client *c);
-/* Read the result of an attempt to connect the socket, which has ended. */
+/* The attempt to connect the socket has ended: read its result. */
 void gw_forward_connected(struct gw_client *c);
 
 /* reverse.c */

@@ -87,7 +87,7 @@ gw_pump_rx(struct gw_client *c)
 			return;
 		}
 		sum += n;
-		/* No more than was borrowed, so give_back() can't fail. */
+		/* n is at most what was borrowed, so leat_stream_give_back() can't fail. */
 		(void)leat_stream_give_back(c->stream, n);
 	}
 }

@@ -139,7 +139,7 @@ on_listen(struct leat_fd *f, uint32_t events, void *arg)
 	}
 }
 
-/* Remove the file of a UNIX socket at which no program listens: its program was killed. */
+/* Remove the file of a UNIX socket at which no program listens: the listener was killed. */
 static void
 unlink_stale(const struct sockaddr_un *un)
 {

@@ -51,7 +51,7 @@ struct rb_bench {
 
 	struct {
 		uint64_t begin, at; /* cycles: start of the run, time of the next line */
-		uint64_t seen;	    /* calls in the last line */
+		uint64_t seen;	    /* calls shown in the last line */
 		uint64_t final;	    /* calls of this process, once it closes its nodes */
 	} progress;
 

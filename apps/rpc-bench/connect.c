@@ -91,7 +91,7 @@ rb_connect(struct rb_bench *b)
 		return rb_fail(b, ENOMEM, "out of memory");
 	b->world.ranks[0].calls = b->plan.both;
 	rb_host_of(b->o.addr, b->world.ranks[0].host, sizeof(b->world.ranks[0].host));
-	/* No peer connects to this side. */
+	/* No other process connects to the nodes of this one, so they listen without a host. */
 	b->bind = "";
 	ret = rb_card_fill(b, &rb_world_self(&b->world)->card);
 	if (ret == 0)

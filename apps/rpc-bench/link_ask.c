@@ -15,7 +15,7 @@
 #define WATCH_US RB_US
 /* Pause after a call that was refused for lack of room. */
 #define BUSY_US 1000
-/* Deadline of BYE. */
+/* Time for the answer to BYE, us. */
 #define BYE_US (RB_US / 4)
 
 static uint64_t

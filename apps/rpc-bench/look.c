@@ -41,8 +41,8 @@ rb_news(struct rb_bench *b)
 	if (__atomic_exchange_n(&b->nb_news, 1, __ATOMIC_ACQ_REL) != 0)
 		return;
 	/*
-	 * The call is refused when that reactor has stopped, or its queue is full. The leading
-	 * task looks every second anyway.
+	 * The call is refused when the leading task's reactor has stopped, or the reactor's queue
+	 * is full. The leading task looks every second anyway.
 	 */
 	if (r == NULL || leat_reactor_call(r, news_arrive, b) < 0)
 		__atomic_store_n(&b->nb_news, 0, __ATOMIC_RELEASE);

@@ -22,7 +22,7 @@ spoils(struct rb_node *n)
 static void
 spoil(void *buf, uint32_t len)
 {
-	/* Spoil the middle byte, or in a message of up to 8 bytes, which is an id, the last one. */
+	/* Spoil the middle byte. A message of up to 8 bytes is only an id: spoil its last byte. */
 	if (len > 0)
 		((uint8_t *)buf)[len > RB_ID_LEN ? len / 2 : len - 1] ^= 0xff;
 }

@@ -215,8 +215,8 @@ static inline uint64_t
 rb_pace_due(const struct rb_node *n, uint64_t i)
 {
 	/*
-	 * Compute from the start each time, so that rounding errors do not add up. A double holds
-	 * 2^53 cycles, a month.
+	 * Compute from the start each time, so that rounding errors do not add up. A double is
+	 * exact up to 2^53 cycles, about a month.
 	 */
 	return n->schedule + (uint64_t)((double)i * n->interval);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A node's sessions. The node with the larger number connects, and sends as private data
+ * A node's sessions. The node with the larger number connects, and sends as private data three
+ * fields of 4 bytes,
  *
- *     "lrb1"  4  |  token of the accepting process  4  |  number of the connecting node  4
+ *     "lrb1"  |  token of the accepting process  |  number of the connecting node
  *
  * so that the accepting node can refuse a session that is not of this run.
  */

@@ -68,7 +68,7 @@ rb_pace_start(struct rb_node *n)
 	/* The lcores' batches are due one after another, not all at once. */
 	n->schedule = leat_now() +
 		      (uint64_t)(n->interval * ((double)(n->id % callers) / (double)callers));
-	/* After the schedule's end give up once its length has passed again, or at least 1 s. */
+	/* Give up when the schedule has been over for as long as it lasted, and for 1 s. */
 	span = (uint64_t)RTE_MIN((double)n->nb_batches * n->interval, (double)(UINT64_MAX >> 2));
 	n->give_up = n->schedule + span + RTE_MAX(leat_hz(), span);
 	n->pacer = leat_reactor_poller_add(n->reactor, "pace", pace, n, 0);

@@ -4,7 +4,8 @@
 
 /*
  * Messages between processes, byte by byte; numbers are little-endian. Decoders check each field
- * before it is used.
+ * before it is used. The number after a field's name is its length in bytes; "0 2" is a field of
+ * two zero bytes.
  *
  *     HELLO     "lrbh" 4, version 2, rank 2, ranks 2, card, plan
  *       answer  "lrbw" 4, version 2, 0 2, card

@@ -142,7 +142,7 @@ main(int argc, char **argv)
 	for (number = 0; number < count && stop == 0; number++) {
 		ret = send_sample(ch, hash, number);
 		if (ret == -EAGAIN) {
-			/* The reader holds the oldest frames, so there is no room: drop it. */
+			/* The reader holds the oldest frames: there is no room. Drop the sample. */
 			refused++;
 			ret = 0;
 		}

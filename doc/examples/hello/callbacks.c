@@ -15,7 +15,7 @@
  *         last RECV: stops the program
  *
  * leat_app_run() starts EAL and the reactors, calls start() on each lcore, and shuts everything
- * down in order. An endpoint is used only on the thread of its reactor. Therefore the lcore that
+ * down cleanly. An endpoint is used only on the thread of its reactor. Therefore the lcore that
  * finishes set-up last does not connect the client itself: it sends the client's reactor a message
  * that does. (The casts from void * let this file compile as C++, too.)
  */
@@ -49,7 +49,7 @@ static struct side server, client;
 static char address[LEAT_ADDR_MAX]; /* written by the server before it asks the client to begin */
 static unsigned int arrived;
 
-/* Report an error and stop the program in order. Both lcores call this. */
+/* Report an error and stop the program cleanly. Both lcores call this. */
 static void
 give_up(const char *what, const char *why)
 {

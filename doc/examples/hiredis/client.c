@@ -250,7 +250,7 @@ talk(const char *addr)
 	return ret < 0 ? ret : async(addr);
 }
 
-/* Stop the reactor in order, then destroy it and close the nets. */
+/* Stop the reactor cleanly, then destroy it and close the nets. */
 static int
 stop(bool self)
 {

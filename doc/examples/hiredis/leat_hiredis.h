@@ -73,7 +73,7 @@ redisContext *leat_redis_connect(struct leat_reactor *r, struct leat_stream_net 
 
 /*
  * Begin to connect. Commands may be given at once. Callbacks are called from turns of the reactor.
- * timeout and what it returns: as leat_redis_connect().
+ * timeout and the returned value: as for leat_redis_connect().
  */
 redisAsyncContext *leat_redis_async_connect(struct leat_reactor *r, struct leat_stream_net *net,
 					    const char *addr, const struct timeval *timeout);

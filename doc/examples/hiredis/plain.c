@@ -32,7 +32,7 @@ extern "C" { /* missing in sds.h */
 struct leat_redis_link {
 	struct leat_reactor *reactor;
 	struct leat_stream *stream;
-	uint64_t timeout_us; /* of each wait; 0: none */
+	uint64_t timeout_us; /* of each wait; 0: no limit */
 	redisContext *c;
 
 	/* Fields of asynchronous contexts. */

@@ -349,7 +349,7 @@ parse(int argc, char **argv)
 	return 0;
 }
 
-/* Stop in order, as without a signal. leat_reactor_stop_all() is async-signal-safe. */
+/* Stop cleanly, as without a signal. leat_reactor_stop_all() is async-signal-safe. */
 static void
 on_signal(int sig)
 {
