@@ -416,8 +416,8 @@ void sim_send(struct sim_qp *qp, struct sim_wqe *wqe);
 void sim_send_progress(struct sim_qp *qp, uint64_t now);
 /**
  * When the program polls and finds nothing: send one message that is held for reordering, so that a
- * program that posts few at a time does not wait for hold-us each time. Return false if none is
- * held.
+ * program that posts few messages at a time does not wait for hold-us each time. Return false if
+ * none is held.
  */
 bool sim_send_idle(struct sim_qp *qp);
 /** Complete all held sends as flushed. Call under the QP's lock. */

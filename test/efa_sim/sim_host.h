@@ -12,7 +12,7 @@
  *
  * Only the owning process writes it, except for the inboxes, which senders fill. A table's entry is
  * read under a sequence lock: an odd number means that the owner is writing. All members of an
- * entry are atomic, and read and written in order.
+ * entry are atomic, and accessed in the order of the program (sequentially consistent).
  */
 
 #include <pthread.h>

@@ -230,7 +230,7 @@ keys(void)
 		mr = ibv_reg_mr(host.pd, mem, sizeof(mem), 0);
 		CHECK(mr != NULL);
 		CHECK((mr->lkey & 0xffff) != (held->lkey & 0xffff));
-		/* A stale key names no region: no new region gets the first one's key. */
+		/* A deregistered region's key names no region: no later region gets `first`. */
 		CHECK(i == 0 || mr->lkey != first);
 		if (i == 0)
 			first = mr->lkey;

@@ -105,7 +105,7 @@ check_window(const struct order *order, uint32_t window, uint32_t *most)
 
 static struct order order, other;
 
-/* Fewer than size messages overtake one. hold-us is long: only later posts release messages. */
+/* Fewer than size messages overtake any one. Only later posts release messages: hold-us is 10 s. */
 static void
 window(uint32_t size)
 {
@@ -114,7 +114,7 @@ window(uint32_t size)
 	run(&order, false);
 	CHECK(order.nb > NB - size); /* the others wait for later posts */
 	nb = check_window(&order, size, &most);
-	/* About a fifth is overtaken where the window is 4, and more where it is larger. */
+	/* If size is 4, about a fifth of the messages is overtaken; if it is larger, more. */
 	CHECK(nb > NB / 8);
 	CHECK(most >= size / 2);
 	CHECK_EQUAL(counter("held"), NB);
@@ -260,10 +260,7 @@ held_no_longer(void)
 		CHECK_EQUAL(post_recv(&ep, i, 0, 8), 0);
 		get(child.fd, &byte, 1);
 		CHECK_EQUAL(comp_expect(&ep, ST_OK), i);
-		/*
-		 * 20 ms of holding, and time for a busy machine; without the bound it would be 20
-		 * s.
-		 */
+		/* hold-us is 20 ms; the rest is for a busy machine. */
 		CHECK(now_ns() - begin < 5000000000ull);
 		put(child.fd, &byte, 1);
 	}

@@ -293,7 +293,7 @@ bad_qpn(void)
 	comp_expect(&a, ST_OK);
 	comp_expect(&b, ST_OK);
 	/*
-	 * A send to a destroyed QP fails, also when a new QP with another qkey has the same number.
+	 * A send to b, which is destroyed, fails, also when c has b's QP number, but another qkey.
 	 */
 	to = b.addr;
 	ep_close(&b);
@@ -547,7 +547,7 @@ injected(void)
 	host_close(&host);
 }
 
-/* Some of many messages fail with RNR, in the share that was asked for. */
+/* 10 % of the messages fail with RNR, as rnr-ppm=100000 asks. Each of them is sent again. */
 static void
 injected_rnr(void)
 {

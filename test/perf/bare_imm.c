@@ -114,7 +114,7 @@ prepare(struct bare_imm *b, uint32_t size)
 	b->wr.wr.rdma.rkey = b->other.key;
 }
 
-/* Wait for an event. @param[out] other its private data, unless NULL */
+/* Wait for an event. @param[out] other private data of the event, unless NULL */
 static struct rdma_cm_id *
 expect(struct bare_imm *b, enum rdma_cm_event_type type, struct hello *other)
 {
@@ -314,7 +314,7 @@ bare_imm_both(const char *addr, uint32_t size, uint64_t n, double *us)
 	accepted(&far);
 	round_trips(&near, &far, n, us);
 	(void)expect(&far, RDMA_CM_EVENT_DISCONNECTED, NULL);
-	/* Closing the far side gives the near side the event. */
+	/* near gets its event when far closes. */
 	close_one(&far);
 	(void)expect(&near, RDMA_CM_EVENT_DISCONNECTED, NULL);
 	close_one(&near);

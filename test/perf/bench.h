@@ -77,7 +77,7 @@ bool bench_rest(int fd, uint64_t ns);
  * Add another process that takes part in the measurement; its CPU time does not count as "others".
  */
 void bench_process_add(int pid);
-/* @return how often the main thread of that process has been preempted */
+/* @return how often the main thread of process pid has been preempted */
 uint64_t bench_pushed_off_of(int pid);
 /* Keep a value from being optimised away. */
 #define BENCH_USE(x) __asm__ volatile("" : : "r,m"(x) : "memory")

@@ -5,10 +5,11 @@
  *     rate      frames of 64 bytes, header included, singly and 32 at a time. REF: rte_ring with
  *               elements of 64 bytes, in the mode for the same number of producers and consumers
  *     latency   half of a round trip through two channels. REF: two cache lines that are written
- *               and polled, since a frame and its mark take two lines. OWN: as REF, and each side
- *               also writes and reads a frame of a channel of its own, whose lines stay in its
- *               cache. LEAT - OWN is the cost of what the channel moves between the CPUs beyond two
- *               lines; OWN - REF is the cost of its instructions
+ *               and polled, since a frame and the word that publishes it take two lines. OWN: as
+ *               REF, and each side also writes and reads a frame of a channel that no other process
+ *               uses, whose lines stay in its cache. LEAT - OWN is the cost of what the channel
+ *               moves between the CPUs beyond two lines; OWN - REF is the cost of the channel's
+ *               instructions
  *
  *     writers  readers   CPU 0    CPU 1
  *     1        1         writer   reader
@@ -366,7 +367,7 @@ run_table(const struct table *t, const struct bench_args *args, void *mem[3], ui
 			mem[2] = shared_memory(bytes);
 			format(mem[2], bytes);
 			attach(mem, bytes);
-			/* This side reads before it writes: its channel needs a frame. */
+			/* This process first reads a frame from own: put one there. */
 			send_one(own);
 			help(&sh->pair[i]);
 		}

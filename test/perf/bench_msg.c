@@ -39,7 +39,7 @@ static const struct {
 	const char *unit;
 	uint64_t size;
 	unsigned int window;
-	uint64_t repeat, few; /* messages of a repeat of some ms; the same with --smoke */
+	uint64_t repeat, few; /* messages of a repeat (some ms); few: with --smoke */
 	enum bench_kind kind;
 	double target[2]; /* of leat mode, of plain mode; 0: none */
 } tables[TABLES_ALL] = {

@@ -30,8 +30,8 @@
 #define ANSWERS (2 * IN_FLIGHT)
 
 /*
- * The default number of credits appears twice: among the numbers that are compared, and gathered by
- * hand.
+ * DEFAULT and HAND have the same number of credits: the table of credits compares the first four
+ * variants, and the other table compares DEFAULT with HAND.
  */
 enum { FEW, SOME, DEFAULT, MANY, HAND, VARIANTS };
 static const uint16_t credits[VARIANTS] = { 2, 16, 64, 256, 64 };

@@ -39,7 +39,7 @@ static const struct {
 	const char *name;
 	const char *unit;
 	unsigned int batch, window;
-	uint64_t repeat, few; /* calls of a repeat of some ms; the same with --smoke */
+	uint64_t repeat, few; /* calls of a repeat (some ms); few: with --smoke, or a slow device */
 	enum bench_kind kind;
 	double target, target_slow; /* for ring; for devices whose messages take microseconds */
 } tables[TABLES] = {

@@ -66,7 +66,7 @@ static const struct measure {
 	[ADD_OWNED] = { 2, { SHARE, LOCKED }, LINK_BULK, LINK_LINES * 4, LINK_LINES },
 };
 
-/* Indices in measures[].variants. */
+/* The results. Each compares two variants of a measure, given as indices in its variants[]. */
 static const struct {
 	unsigned int measure;
 	struct bench_result r;

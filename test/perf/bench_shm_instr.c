@@ -28,7 +28,7 @@ static const struct what {
 	uint32_t burst;
 	uint32_t ops;
 	double target;
-	uint32_t budget; /* instructions that it may need beyond the ring device's */
+	uint32_t budget; /* instructions per op that `device` may need beyond those of ring */
 } whats[] = {
 	{ "send-8", SHM, LINK_LAT, false, 1, 256, 1.15, 20 },
 	{ "send-64", SHM, LINK_RATE, false, 1, 1024, 1.15, 20 },

@@ -41,7 +41,7 @@ static const char *const lcores_names[LCORES] = { "one", "two" };
 static const struct table {
 	const char *name;
 	uint32_t size;
-	uint32_t n, few; /* round trips or writes per repeat; the same with --smoke */
+	uint32_t n, few; /* round trips or writes per repeat; few: with --smoke */
 	bool lat;
 } tables[] = {
 	{ "lat-64", 64, 2000, 64, true },

@@ -5,7 +5,7 @@
  * to and fro between this program's stack and another one:
  *
  *     leat    task_switch(): saves six registers and the floating-point control (mxcsr and the x87
- *             control word), and loads the control only if the resumed context has another one
+ *             control word), and loads the control only if that of the resumed context differs
  *     bare    saves and loads six registers, and nothing else: a task that changes its rounding
  *             changes that of all other tasks
  *     store   bare, and stores the control without ever loading it: what the two store instructions
@@ -20,7 +20,7 @@
 #include "count.h"
 #include "task_switch.h"
 
-#ifdef __x86_64__ /* bench_task.c skips itself on others */
+#ifdef __x86_64__ /* on other processors bench_task.c skips itself */
 
 enum { LEAT, BARE, STORE, LOAD, SWITCHES };
 

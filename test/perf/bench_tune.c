@@ -5,7 +5,7 @@
  * between two of its endpoints, with 32 in flight:
  *
  *     OFF      without a control thread
- *     ALONE    with one, and no agent
+ *     ALONE    with a control thread, and no agent
  *     READ     an agent has all records updated 1,000 times per second, and reads them
  *     SAMPLED  as READ, and every 64th op is timed
  *

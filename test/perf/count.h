@@ -46,7 +46,7 @@ bool count_option(struct bench_args *args);
 
 /*
  * Run and print all cases. Beforehand touch a known number of lines: count-instructions fails if
- * the simulated cache counts another number.
+ * the simulated cache counts a different number.
  */
 void count_cases(const char *subject, const struct count_case *cases, unsigned int n);
 

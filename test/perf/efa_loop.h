@@ -11,7 +11,7 @@
  *     side_poll(s, end)   polls A or B once. Returns the number of completions
  *
  * An op is done when A has its completion and B the message; after each post both are polled at
- * least once, so that an injected message costs as many polls as another.
+ * least once, so that an injected message costs as many polls as one that is not injected.
  */
 
 #include <stdbool.h>

@@ -8,14 +8,15 @@
  *     bench-stream-wire --listen ADDR [EAL arguments]
  *     bench-stream-wire --connect ADDR --test lat|bw|copy --size BYTES --count N [EAL arguments]
  *
- *     lat    request and answer of that size, N times: median of the round trips and p99
- *     bw     N writes of that size without a copy, leat_stream_send(); the last is answered
+ *     lat    a request and an answer of BYTES, N times: median of the round trips and p99
+ *     bw     N writes of BYTES without a copy, leat_stream_send(); the last is answered
  *     copy   the same with leat_stream_write()
  *
  * With --bare as the first argument, for lat: the same with ibverbs alone (bare_imm.h).
  *
- * With both addresses one thread runs both sides in turn, the listening one on the last device.
- * Without spinning, the time of a round trip is that of its instructions (devtools/guest --count).
+ * With --listen and --connect one thread runs both sides in turn, the listening one on the last
+ * device. Without spinning, the time of a round trip is that of its instructions (devtools/guest
+ * --count).
  */
 
 #include <errno.h>

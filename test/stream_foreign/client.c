@@ -111,7 +111,7 @@ play_rule(const struct rule *r)
 static struct conn neighbour;
 static struct talk neighbour_talk;
 
-/* Drive the neighbour; true when enough was echoed since the offence. */
+/* Drive the neighbour's talk. Returns whether the talk, or its connection, has ended. */
 static bool
 beside(void *arg)
 {
@@ -136,7 +136,7 @@ neighbour_start(void)
 	return open_conn(&neighbour, &plain, true);
 }
 
-/* End the neighbour's talk in order. */
+/* Run the neighbour's talk to its end. */
 static int
 neighbour_end(void)
 {
@@ -277,7 +277,7 @@ is(const char *test, const char *name)
 	return strcmp(test, name) == 0;
 }
 
-/* Run the tests of that name. Returns whether there is one. */
+/* Run the tests called `test`. Returns whether there is one. */
 static bool
 play(const char *test)
 {

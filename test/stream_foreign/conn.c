@@ -66,9 +66,7 @@ drop(struct ibv_mr **mr, void *at, size_t len)
 		(void)munmap(at, len);
 }
 
-/*
- * Create a window of this length, at an unaligned address that differs from that of the last one.
- */
+/* Create a window of this length, at an unaligned offset in a page; the next window has another. */
 static int
 new_window(struct conn *c, uint32_t len)
 {

@@ -28,7 +28,7 @@
 /* Number of posted receives and sends, as in the known implementations. */
 #define RECVS 1024u
 #define SENDS 1024u
-/* Bytes of each receive: more than any message has, so that a longer one is seen. */
+/* Bytes of each receive: longer than any message, so that a message that is too long is noticed. */
 #define RECV_LEN 128u
 /* Longest window of a peer that is accepted, and number of windows in a list. */
 #define PEER_WINDOW_MAX (64u << 20)

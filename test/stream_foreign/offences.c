@@ -173,7 +173,7 @@ notices_add_up(struct conn *c)
 	return notice(c, c->peer.length / 2 + 1) == 0 ? notice(c, c->peer.length / 2 + 1) : -1;
 }
 
-/* The sum of the notices overflows 32 bits, to a small number. */
+/* Send two notices whose sum, in 32 bits, wraps around to a small number. */
 static int
 notices_wrap(struct conn *c)
 {
@@ -186,7 +186,7 @@ notice_zero(struct conn *c)
 	return notice(c, 0);
 }
 
-/* The notice comes before the victim's window is known, so it can't announce bytes. */
+/* Announce bytes before the victim's window is known, so that none can have been written. */
 static int
 early_notice(struct conn *c)
 {

@@ -135,7 +135,7 @@ byte_reader(struct conn *c, bool soak)
 }
 
 /*
- * Read nothing for a while. Then read to the end: no byte may be lost.
+ * Read nothing for 1.5 s (in a soak 10 s). Then read to the end: no byte may be lost.
  */
 static int
 paused_reader(struct conn *c, bool soak)
@@ -152,8 +152,8 @@ paused_reader(struct conn *c, bool soak)
 }
 
 /*
- * Write as much as the server takes, and read nothing: its window fills up, and this side's; then
- * no byte may move until something is read.
+ * Write as much as the server takes, and read nothing: the server's window fills up, and this
+ * side's. When no byte has moved for FULL_MS, read to the end.
  */
 static int
 both_full(struct conn *c, bool soak)
@@ -176,7 +176,7 @@ both_full(struct conn *c, bool soak)
 			return fail(c, "the server takes bytes without end");
 	}
 	t.hold = false;
-	/* Shorten the talk: finish with the bytes already written, and a little more. */
+	/* Shorten the talk: end it 1 MiB (in a soak 16 MiB) after the bytes already written. */
 	t.total = c->tx_total + (soak ? 16 : 1) * MIB;
 	return talk(&t, PATIENCE_MS);
 }
