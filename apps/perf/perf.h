@@ -200,7 +200,7 @@ const char *perf_idle_name(enum perf_idle idle);
 
 /* ---- cpu.c ---- */
 
-/* Readings of CPU load and CPU time at one moment. */
+/* CPU load and CPU time, read at the same time. */
 struct perf_cpu_start {
 	struct cpu_load load;
 	struct cpu_used used;

@@ -58,7 +58,7 @@ void plot_run_free(struct plot_run *run);
 /* ---- plot_read.c ---- */
 
 /*
- * Read an earlier run. test: the name of this run's test; an earlier run of another test is
+ * Read an earlier run. test: the name of this run's test; an earlier run of a different test is
  * refused. @return 0, or a negative errno after printing a message
  */
 int plot_read(struct plot_run *run, const char *path, const char *test);

@@ -132,7 +132,7 @@ ep_open(struct rb_link *l, const char *addr, uint32_t *credits)
 		return rb_fail(b, EINVAL, "%s", leat_err_msg());
 	if ((info.ep_types & (1u << LEAT_EP_RELIABLE)) == 0)
 		conf.type = LEAT_EP_DATAGRAM;
-	/* Keep room for a few more peers: surplus processes are refused with a reason. */
+	/* Keep room for up to 8 more peers, so that surplus processes are refused with a reason. */
 	conf.max_peers = (uint16_t)RTE_MIN(l->nb_peers + 8, info.max_peers);
 	*credits = RTE_MIN(CREDITS, info.rx_depth_max / l->nb_peers);
 	conf.rx_depth = *credits * l->nb_peers;

@@ -152,7 +152,7 @@ meet_follow(struct rb_bench *b, struct rb_link_peer *leader, enum rb_meet m,
 			      "(--timeout)",
 			      rank, meet_name(m), (double)b->o.timeout_us / (double)RB_US);
 	if (ret == 0 && c->ret < 0) {
-		/* If the leader has ended, that becomes known in a moment. */
+		/* If the leader has ended, that becomes known within LOSS_US. */
 		ret = c->ret;
 		if (rb_wait(b, is_lost, &rank, rb_in(LOSS_US)) == 0)
 			ret = 1;

@@ -148,7 +148,7 @@ rb_answered_handle(struct leat_rpc_incoming *call, void *node)
 	call->resp_len = rb_response_fill(n, (enum rb_kind)call->type, call->resp, call->room, key);
 	if (likely(call->resp_len <= call->room))
 		return 0;
-	/* call->room fits this plan's largest response: the caller must have another plan. */
+	/* call->room fits this plan's largest response: the caller must have a different plan. */
 	call->resp_len = 0;
 	return -EMSGSIZE;
 }

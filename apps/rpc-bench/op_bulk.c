@@ -126,7 +126,7 @@ transfer(struct rb_node *n, struct leat_rpc_incoming *call, uint8_t *buf)
 	uint64_t key;
 	int ret;
 
-	/* Longer than any message of this plan: the caller must have another plan. */
+	/* Longer than any message of this plan: the caller must have a different plan. */
 	if (len > n->plan->req[RB_BULK].max || room > n->plan->resp[RB_BULK].max)
 		return -EMSGSIZE;
 	ret = leat_rpc_pull(call, 0, 0, buf, len, n->bulk.mr);

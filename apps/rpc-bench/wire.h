@@ -70,7 +70,7 @@ struct rb_nodes {
 
 /* Each encoder: @return bytes, or -ENOSPC. Each decoder: @return 0, or -EPROTO. */
 int rb_hello_put(const struct rb_hello *h, void *buf, size_t len);
-/* @return also -EPROTONOSUPPORT: the sender has another version */
+/* @return also -EPROTONOSUPPORT: the sender has a different version */
 int rb_hello_get(const void *buf, size_t len, struct rb_hello *h);
 /* The answer to HELLO. */
 int rb_welcome_put(const struct rb_card *card, void *buf, size_t len);

@@ -135,7 +135,7 @@ map_of(int pid, int fd, uint64_t kind, size_t least, size_t *bytes)
 				strerror(errno), pid);
 		return NULL;
 	}
-	/* The descriptor may be another file by now: check it before mapping. */
+	/* The descriptor can be a different file by now: check it before mapping. */
 	if (fstat(mine, &st) == 0 && S_ISREG(st.st_mode) && (size_t)st.st_size >= least &&
 	    pread(mine, &magic, sizeof(magic), 0) == sizeof(magic) && magic == kind) {
 		*bytes = (size_t)st.st_size;

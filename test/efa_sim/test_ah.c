@@ -30,9 +30,9 @@ numbers(void)
 	host_open(&b, 1);
 	ah[0] = ah_open(&a, &a.gid);
 	ah[1] = ah_open(&a, &a.gid);
-	ah[2] = ah_open(&again, &a.gid); /* another protection domain */
+	ah[2] = ah_open(&again, &a.gid); /* a different protection domain */
 	ah[3] = ah_open(&a, &b.gid);
-	ah[4] = ah_open(&b, &a.gid); /* another device */
+	ah[4] = ah_open(&b, &a.gid); /* a different device */
 	CHECK_EQUAL(number_of(ah[0]), number_of(ah[1]));
 	CHECK_EQUAL(number_of(ah[0]), number_of(ah[2]));
 	CHECK(number_of(ah[0]) != number_of(ah[3]));

@@ -212,7 +212,7 @@ kills(void)
 	host_close(&host);
 }
 
-/* The memory that the victim sends is unmapped: it dies while it fills the inbox. */
+/* The memory that this process sends is unmapped, so the process dies while it fills the inbox. */
 static void
 dying(int fd, void *arg)
 {

@@ -41,7 +41,7 @@ send_depth(void)
 	host_close(&host);
 }
 
-/* A completion that has not been polled keeps its place. */
+/* A request keeps its place in the queue until its completion is polled. */
 static void
 unpolled(void)
 {

@@ -22,7 +22,7 @@ rules(void)
 	host_open(&host, 0);
 	ep_open(&a, &host, NULL);
 	ah = ah_open(&host, &host.gid);
-	/* The CQ is empty: no poll was started, so none must be ended. */
+	/* The CQ is empty: ibv_start_poll() fails and starts no poll, so call no ibv_end_poll(). */
 	CHECK_EQUAL(ibv_start_poll(a.cq, &none), ENOENT);
 	CHECK_EQUAL(ibv_start_poll(a.cq, &none), ENOENT);
 	CHECK_EQUAL(ibv_start_poll(a.cq, &unknown), EINVAL);

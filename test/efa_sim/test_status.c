@@ -200,7 +200,7 @@ held(void)
 	}
 	CHECK_EQUAL(seen, 7);
 	CHECK_EQUAL(comp_expect(&b, ST_OK), 9);
-	/* A QP is destroyed with a message in its send queue: it keeps no map of the peer. */
+	/* Close a with a message in its send queue: no map of the message's peer may be left. */
 	gone = ah_open(&host, &host.gid);
 	CHECK_EQUAL(post_send(&a, 1, gone, &b.addr, 0, 8), 0);
 	ah_close(gone);
@@ -276,7 +276,7 @@ bad_qpn(void)
 	comp_expect(&a, ST_BAD_QPN);
 	CHECK_EQUAL(post_read(&a, 1, ah, &to, b.addr.mem, 0, 8), 0);
 	comp_expect(&a, ST_BAD_QPN);
-	/* Send to a GID that no host has, then to one whose host has no such device. */
+	/* Send to a device that b's host does not have, then to a GID that no host has. */
 	to = b.addr;
 	to.gid.raw[15] = 5;
 	nowhere = ah_open(&host, &to.gid);
@@ -293,7 +293,8 @@ bad_qpn(void)
 	comp_expect(&a, ST_OK);
 	comp_expect(&b, ST_OK);
 	/*
-	 * A send to b, which is destroyed, fails, also when c has b's QP number, but another qkey.
+	 * A send to b, which is destroyed, fails, also when c has b's QP number, but a different
+	 * qkey.
 	 */
 	to = b.addr;
 	ep_close(&b);
@@ -506,7 +507,7 @@ unresponsive(void)
 	begin = now_ns();
 	CHECK_EQUAL(post_send(&a, 3, ah, &to, 0, 8), 0);
 	CHECK_EQUAL(post_read(&a, 4, ah, &to, to.mem, 0, 8), 0);
-	/* Other peers are not affected. */
+	/* A message to this host itself completes before 3 and 4, which go to the deaf host. */
 	CHECK_EQUAL(post_send(&a, 5, self, &b.addr, 0, 8), 0);
 	CHECK_EQUAL(comp_expect(&a, ST_OK), 5);
 	comp_wait(&a, &comp);

@@ -34,6 +34,7 @@ enum { LAT, RATE, BW, TABLES, COUNTED = TABLES, TABLES_ALL };
 #define BURST 32
 #define BIG_WINDOW 8
 
+/* What each table of results measures. */
 static const struct {
 	const char *name;
 	const char *unit;

@@ -294,7 +294,7 @@ measure(void *arg, unsigned int variant, bool *disturbed)
 
 /*
  * The order of variants makes a difference even between equal ones: which endpoints were created
- * first, and which variant was measured before. So each session begins with another variant.
+ * first, and which variant was measured before. So each session begins with a different variant.
  */
 static void
 table(unsigned int which, const unsigned int *variants, unsigned int n)

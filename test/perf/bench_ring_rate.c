@@ -8,7 +8,7 @@
  *
  * The mbufs come from a pool as rte_pktmbuf_pool_create() makes it, of a usual size. None of these
  * is faster: a smaller pool, a pool over a ring for one producer and one consumer, larger caches,
- * another size of the rte_ring.
+ * a different size of the rte_ring.
  *
  * bench-ring-rate --count: instructions and cache lines of both sides in one thread, in bursts and
  * singly; see count.h. In bursts leat is compared with a device that does the least possible, and

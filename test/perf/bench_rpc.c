@@ -35,6 +35,7 @@ enum { LAT, RATE1, RATE3, RATE11, TABLES };
 #define BURST 32
 #define TYPE 1
 
+/* What each table of results measures. */
 static const struct {
 	const char *name;
 	const char *unit;

@@ -51,7 +51,10 @@ enum { LAT, RATE_1, RATE_32, BANDWIDTH, ADD, ADD_OWNED, MEASURES };
 static const char *const devices[DEVICES] = { "fabric_shm0", "fabric_ring0", "fabric_ofi0",
 					      "fabric_shm1" };
 
-/* Repeats are short, so that some of them fit between two time slices of other programs. */
+/*
+ * What each table of results measures. A repeat has n ops: it is short, so that some repeats fit
+ * between two time slices of other programs.
+ */
 static const struct measure {
 	unsigned int nb_variants;
 	uint8_t variants[BENCH_VARIANTS_MAX];

@@ -38,6 +38,7 @@
 enum lcores_used { ONE, TWO, LCORES };
 static const char *const lcores_names[LCORES] = { "one", "two" };
 
+/* What each table of results measures. */
 static const struct table {
 	const char *name;
 	uint32_t size;

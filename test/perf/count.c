@@ -35,7 +35,7 @@ count_option(struct bench_args *args)
 	return found;
 }
 
-/* Prevent clones of a function, which would have another name. clang makes none. */
+/* Prevent clones of a function, which would have different names. clang makes none. */
 #if __has_attribute(noclone)
 #define NOCLONE __attribute__((noclone))
 #else

@@ -66,7 +66,7 @@ drop(struct ibv_mr **mr, void *at, size_t len)
 		(void)munmap(at, len);
 }
 
-/* Create a window of this length, at an unaligned offset in a page; the next window has another. */
+/* Create a window of this length, at an unaligned address; its offset in a page varies. */
 static int
 new_window(struct conn *c, uint32_t len)
 {

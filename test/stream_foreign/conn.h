@@ -101,7 +101,7 @@ struct conn {
 
 uint64_t now_ms(void);
 
-/* Return the byte at a position of a stream; each seed is another stream. */
+/* Return the byte at a position of a stream; each seed gives a different stream. */
 static inline uint8_t
 pattern(uint64_t seed, uint64_t at)
 {
