@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Streaming: at most `limit` messages in flight, posted in bursts of `burst`. Settings may change
- * both in each tick.
+ * Streaming: at most `limit` messages in flight, posted in bursts of `burst`. Settings can change
+ * both, in a tick and every TURNS turns.
  *
  *     txp   | 0 1 2 ... W-1 | 0 1 2 ... W-1 |     the ops twice: a burst is contiguous
  *                     head ^---burst---^          wherever it begins

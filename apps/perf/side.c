@@ -103,7 +103,7 @@ perf_side_open(struct perf_side *s, const struct perf_side_conf *conf)
 	if (conf->tags)
 		ec.ops |= s->info.ops_software;
 	ec.tx_depth = conf->tx_depth;
-	/* lib/msg posts receives while those of the previous run are still posted. */
+	/* lib/msg posts its receives while the receives of the previous run are still posted. */
 	if (perf_op_offered(ec.ops, PERF_OP_MSG))
 		ec.rx_depth = RTE_MIN(s->info.rx_depth + PERF_MSG_RX, s->info.rx_depth_max);
 	ec.max_peers = conf->max_peers;

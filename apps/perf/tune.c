@@ -2,7 +2,8 @@
 
 /*
  * Settings and measurements of a side: perf.toml. The loops serve them in perf_side_tick(), between
- * two messages; loops with several messages in flight also serve them every few turns.
+ * two messages. Loops with several messages in flight serve them more often: openloop.c in each
+ * turn, bw.c every TURNS turns.
  *
  *     set           the values that an agent or --settings has set; those of the listening side
  *                   can't be changed, since the connecting side decides

@@ -111,7 +111,7 @@ void redb_client_free(struct redb_client *c);
 void redb_client_connect(struct redb_client *c);
 /* Closed loop, at the beginning of a step: take requests and send them. */
 void redb_client_start(struct redb_client *c);
-/* Open loop: take a request that was due at that time (cycles), and send it. */
+/* Open loop: take a request that was due at the time `due` (cycles), and send it. */
 void redb_client_take(struct redb_client *c, uint64_t due);
 /* Check the client's time-out; connect it again if the last attempt found no room. */
 void redb_client_look(struct redb_client *c, uint64_t now);

@@ -214,7 +214,7 @@ refused(struct rb_worker *w, uint16_t n, uint64_t *us)
 	return k;
 }
 
-/* Post the calls in w->list, and those that are refused again, until none is refused any more. */
+/* Post the calls in w->list. Post refused calls once more, until no call is refused. */
 static void
 post(struct rb_worker *w, uint16_t n)
 {

@@ -133,7 +133,7 @@ struct sim_config {
 extern struct sim_config sim_config;
 
 /**
- * Read EFA_SIM. A mistake ends the process: a test must not run with other faults than those it
+ * Read EFA_SIM. A mistake in it ends the process: a test must run with exactly the faults that it
  * asks for.
  */
 void sim_config_read(void);

@@ -173,7 +173,7 @@ void child_start(struct child *child, void (*run)(int fd, void *arg), void *arg)
  * As child_start(), but the child executes a program of its own: "echo" or "echo-once".
  */
 void child_exec(struct child *child, const char *name);
-/** Replace this process by that program, with fd as its socket. */
+/** Replace this process by the named program, with fd as its socket. */
 void become(const char *name, int fd) __attribute__((noreturn));
 /** The programs "echo" and "echo-once". */
 void child_echo(int fd, void *arg);

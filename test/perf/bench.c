@@ -194,7 +194,7 @@ bool
 bench_rest(int fd, uint64_t ns)
 {
 	/*
-	 * Ask for no events: data on the socket must not end the rest. poll() reports a close all
+	 * Ask for no events: data on the socket must not end the sleep. poll() reports a close all
 	 * the same.
 	 */
 	struct pollfd p = { .fd = fd };

@@ -151,8 +151,8 @@ start(const struct fi_side_conf *conf)
 			bench_die("can't fork");
 		if (b.child[variant] == 0) {
 			/*
-			 * Close this copy: otherwise the first child would not see its first side
-			 * close.
+			 * Close this copy of the first child's socket: otherwise that child would
+			 * not notice when the first side closes it.
 			 */
 			if (variant > 0)
 				(void)close(b.fd[0]);

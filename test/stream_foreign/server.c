@@ -20,7 +20,7 @@
 #include "offences.h"
 
 #define PEERS 64
-/* Bytes that the other connections must have echoed after an offence that ends none. */
+/* Bytes that the other connections must have echoed after an offence that ends no connection. */
 #define NEIGHBOUR_BYTES (200u << 10)
 #define CHUNK 65536u
 

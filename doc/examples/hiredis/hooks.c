@@ -297,7 +297,7 @@ leat_redis_connect(struct leat_reactor *r, struct leat_stream_net *net, const ch
 	l = attach(c, r, net, addr, timeout);
 	if (l == NULL)
 		return c;
-	/* A stream that failed to connect is WRITABLE as well. It has its own time limit. */
+	/* No limit here: connecting has its own. A stream that failed is WRITABLE as well. */
 	ret = leat_redis_wait(r, l->stream, LEAT_STREAM_WRITABLE, 0);
 	if (ret == 0)
 		ret = leat_stream_error(l->stream);

@@ -37,7 +37,7 @@
 
 /*
  * The protocol: a request is one message, and its answer is one message with the same id. Answers
- * may come in any order. Numbers are in host byte order: both sides must have the same.
+ * may come in any order. Numbers are in host byte order: both sides must have the same order.
  */
 struct kv_message {
 	uint64_t id, key;
@@ -147,7 +147,7 @@ make_value(uint64_t key, uint64_t version, uint8_t *value)
 	return len;
 }
 
-/* Check the answer to a get: its version is in known..written, its value that version's. */
+/* Check the answer to a get: its version is in known..written, with the value of this version. */
 static bool
 right(const struct worker *w, const struct kv_message *m, uint64_t known, uint64_t written)
 {
