@@ -460,7 +460,7 @@ ct_options_parse(struct ct_options *o, int argc, char **argv)
 	}
 	if (take_name(o, argv, argc) < 0)
 		return -EINVAL;
-	/* Receive the frames that are there now, and do not wait for more. */
+	/* By default receive the frames that are there now, and do not wait for more. */
 	if (command == CT_RECV && !timed && o->count == 0 && !o->follow)
 		o->timeout_ns = 0;
 	return check_conflicts(o);

@@ -262,7 +262,7 @@ arena_ensure(struct perf_side *s, uint64_t len)
 				 s->arena_eal ? " (EAL's -m)" : "");
 	s->arena_mr = leat_mr_register(s->ep, p, len, arena_access(s));
 	if (s->arena_mr == NULL) {
-		/* Free all buffers: a listener refuses this run, and may serve smaller ones. */
+		/* Free all buffers: a listener refuses this run, but can serve smaller runs. */
 		arena_free(s, p, len);
 		return perf_fail(s, rte_errno, "%s", leat_err_msg());
 	}

@@ -53,7 +53,7 @@ schedule_end(const struct schedule *sc, uint64_t n, uint64_t sent, uint64_t now)
 	uint64_t span =
 		(uint64_t)RTE_MIN((double)(n - sent) * sc->now.interval, (double)(UINT64_MAX >> 2));
 
-	/* To catch up, allow the scheduled time again, or at least a second. */
+	/* To catch up, allow span once more, but at least 1 s. */
 	return now + span + RTE_MAX(leat_hz(), span);
 }
 

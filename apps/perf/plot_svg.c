@@ -31,7 +31,7 @@ void
 plot_axis_round(struct plot_axis *a, double base)
 {
 	if (a->log) {
-		/* A little tolerance: log(1000) / log(10) is not 3. */
+		/* 1e-9: log(1000) / log(10) is not exactly 3. */
 		a->min = pow(base, floor(log(a->min) / log(base) + 1e-9));
 		a->max = pow(base, ceil(log(a->max) / log(base) - 1e-9));
 		if (a->max <= a->min)

@@ -94,7 +94,7 @@ static void
 self_on_one_lcore(struct perf_sides *r)
 {
 	pthread_t tid;
-	/* The new thread inherits the affinity. */
+	/* The new thread inherits this thread's CPU affinity. */
 	int err = pthread_create(&tid, NULL, self_server_thread, r);
 
 	if (err != 0) {

@@ -118,7 +118,7 @@ gw_client_end(struct gw_client *c)
 	leat_fd_del(&c->fd);
 	if (c->sock >= 0)
 		(void)close(c->sock);
-	/* The stream still sends what was written; its memory counts until then. */
+	/* The stream still sends what was written; until then its memory is in use. */
 	if (c->stream != NULL)
 		leat_stream_close(c->stream, CLOSE_US);
 	*c->prev = c->next;
@@ -204,7 +204,7 @@ on_stream(struct leat_stream *s, uint32_t ready, void *arg)
 			gw_reverse_connected(c);
 			return;
 		}
-		/* The client has closed. Bytes that it has sent are still for the backend. */
+		/* The client has closed. Keep it if it sent bytes: the backend is to get them. */
 		if (leat_stream_borrow(c->stream, &data) > 0)
 			return;
 		gw_client_why(c, "the client left before the backend was reached", 0);

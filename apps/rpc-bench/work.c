@@ -153,7 +153,7 @@ claim(struct rb_worker *w, struct batch *bt)
 			(void)leat_task_sem_post(&n->due);
 		return false;
 	}
-	/* No batch is partly warm-up: the last one of the warm-up may be shorter. */
+	/* No batch is partly warm-up: the last batch of the warm-up may be shorter. */
 	bt->measured = n->claimed >= n->warmup;
 	if (!bt->measured)
 		left = n->warmup - n->claimed;
@@ -334,8 +334,8 @@ run_batch(struct rb_worker *w, struct batch *bt)
 		measure_begin(n, bt->begin);
 	post(w, bt->n);
 	/*
-	 * The task has slept if the batch had responses. A task that may not have slept yields now
-	 * and then, so that other tasks run.
+	 * The task has slept if the batch had responses. If it may not have slept, it yields after
+	 * every UNWAITED_MAX such batches, so that other tasks run.
 	 */
 	if ((count(w, bt, leat_now()) < bt->n || rb_ops[bt->kind]->oneway) &&
 	    ++w->unwaited % UNWAITED_MAX == 0)

@@ -166,8 +166,8 @@ sim_inbox_lock(struct sim_inbox *inbox)
 	int err = pthread_mutex_lock(&inbox->lock);
 
 	/*
-	 * A message counts only when committed is incremented, the sender's last step: drop a
-	 * partial one.
+	 * A message counts only when `committed` is incremented, the sender's last step. So the
+	 * partial message of a killed sender is dropped.
 	 */
 	if (err == EOWNERDEAD) {
 		sim_count(SIM_STAT_RECOVERED, 1);

@@ -192,7 +192,7 @@ sim_peer_up(struct sim_peer *peer)
 static bool
 entry_read(struct sim_qp_entry *entry, int *fd, uint32_t *generation)
 {
-	/* The owner may be killed while it writes: don't wait for it. */
+	/* The owner may be killed while it writes: give up after 1000 tries. */
 	for (int i = 0; i < 1000; i++) {
 		uint32_t seq = entry->seq;
 

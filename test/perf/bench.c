@@ -339,7 +339,7 @@ bench_measure(struct bench_table *t, const struct bench_args *args, unsigned int
 	own1 = own_busy();
 
 	/*
-	 * The kernel counts CPU time in ticks of 10 ms: a share of only a few ticks would mean
+	 * The kernel counts CPU time in ticks of 10 ms: a share of less than 200 ms would mean
 	 * nothing.
 	 */
 	if (end - start > UINT64_C(200000000))

@@ -72,7 +72,7 @@ side_send(struct side *s, uint32_t n)
 	void **reqs = &s->loop.free[s->loop.nb_free - n];
 	uint16_t took = leat_ep_post(s->ep, (struct leat_op **)reqs, (uint16_t)n);
 
-	/* The first of these were accepted; move the rest down. */
+	/* The first `took` were accepted: move the others to the start. */
 	if (unlikely(took < n))
 		memmove(reqs, reqs + took, (n - took) * sizeof(reqs[0]));
 	s->loop.nb_free -= took;

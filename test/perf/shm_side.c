@@ -482,7 +482,7 @@ link_lines_write(struct link_line *lines, struct link_turns *turns, uint64_t n)
 void
 link_add_second(struct link *l, const uint32_t *stop, uint32_t seq)
 {
-	/* pairs with the store of the first side, which then has its answers */
+	/* pairs with the store that the first side makes once it has all answers */
 	while (__atomic_load_n(stop, __ATOMIC_ACQUIRE) != seq)
 		(void)leat_ep_poll(l->ep, NULL, 0);
 }

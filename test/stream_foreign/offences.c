@@ -294,7 +294,7 @@ wrong(const struct offence *o, const struct conn *c)
 		return c->why;
 	if (o->outcome == ENDS && !c->closed)
 		return "the connection goes on";
-	/* A client may leave when it gets other bytes than it expects. */
+	/* A client may leave when it gets bytes that it does not expect. */
 	if (o->outcome == STAYS && c->closed && !c->accepted)
 		return "the connection has ended";
 	if (o->status != IBV_WC_SUCCESS && c->wc_status != o->status)
