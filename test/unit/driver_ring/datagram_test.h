@@ -22,13 +22,13 @@ int datagram_test_stop(void **state);
 
 extern const struct leat_ep_conf datagrams;
 
-/* Fill a buffer with, or check for, bytes that follow from the message's seed. */
+/* Fill a buffer with the bytes that a seed yields, or check that it holds them. */
 void datagram_fill(uint8_t *buf, size_t len, uint64_t seed);
 void datagram_check(const uint8_t *buf, size_t len, uint64_t seed);
 
 /*
- * Ways to send a message, as bits: with an immediate, on no queue, for a receive that names the
- * peer.
+ * Ways to send a message, as bits: with an immediate (WITH_IMM), on no queue (OFF_QUEUE), to a
+ * receive that names the peer (DIRECTED).
  */
 #define WITH_IMM 1
 #define OFF_QUEUE 2
@@ -41,12 +41,12 @@ void datagram_check(const uint8_t *buf, size_t len, uint64_t seed);
  */
 void datagram_one(const struct ring_pair *p, size_t size, unsigned int way);
 
-/* Receives, for tests that need many. */
+/* Receives and their buffers, for tests that need many. */
 #define NB 256
 extern struct leat_op datagram_recvs[NB];
 extern uint8_t datagram_in[NB][MTU];
 
-/* Post the first n of these receives at b. */
+/* Post the first n of datagram_recvs at b. */
 void datagram_expect(const struct ring_pair *p, unsigned int n);
 
 /*
@@ -57,7 +57,7 @@ void datagram_flood(const struct ring_pair *p, size_t size, uint32_t n, uint16_t
 /* @return the number of a received message */
 uint32_t datagram_nr(const struct leat_op *op);
 
-/* @return a counter of an endpoint in /leat/ring; what is its name: full, too_long or unreceived */
+/* @return the counter of an endpoint in /leat/ring with this name: full, too_long or unreceived */
 uint64_t datagram_lost(const struct leat_ep *ep, const char *what);
 
 #endif /* DATAGRAM_TEST_H */

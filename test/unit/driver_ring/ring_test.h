@@ -20,7 +20,7 @@
 int ring_test_start(void **state);
 int ring_test_stop(void **state);
 
-/* Two connected endpoints of a device. Each id is the other endpoint's, at that endpoint. */
+/* Two connected endpoints of a device. pa is the id of b at a; pb is the id of a at b. */
 struct ring_pair {
 	struct leat_ep *a, *b;
 	uint16_t pa, pb;
@@ -41,8 +41,8 @@ struct leat_op *ring_test_wait(struct leat_ep *ep);
 /* As ring_test_wait(), driving the other endpoint as well. */
 struct leat_op *ring_test_wait2(struct leat_ep *ep, struct leat_ep *other);
 /*
- * Wait for an event of that type on ep, driving the other endpoint too if it is not NULL. Any other
- * event is an error.
+ * Wait for an event of the given type on ep, and drive other too unless it is NULL. An event of a
+ * different type is an error.
  */
 void ring_test_event(struct leat_ep *ep, struct leat_ep *other, enum leat_event_type type,
 		     struct leat_event *ev);

@@ -51,7 +51,7 @@ names(void **state)
 	assert_int_equal(leat_ep_listen_addr(ep, addr, sizeof(addr)), 0);
 	assert_string_equal(addr, "[::1]:7000");
 	assert_int_equal(leat_ep_listen_addr(ep, addr, 10), -ENOSPC);
-	/* refused: the same name, and names that would get requests for it */
+	/* refused: the same name, and hosts that mean any host, on the same port */
 	assert_int_equal(leat_ep_listen(other, "[::1]:7000"), -EADDRINUSE);
 	assert_int_equal(leat_ep_listen(other, ":7000"), -EADDRINUSE);
 	assert_int_equal(leat_ep_listen(other, "0.0.0.0:7000"), -EADDRINUSE);
@@ -109,7 +109,7 @@ connect_fails(void **state)
 	assert_int_equal(ev.peer, id);
 	assert_ptr_equal(ev.user, &params);
 
-	/* an endpoint listens, but never answers; it must not get a request that was withdrawn */
+	/* b listens but does not answer; a's request times out, and b must not get it any more */
 	assert_int_equal(leat_ep_listen(b, "b:1"), 0);
 	assert_true(leat_ep_connect(a, "b:1", &params) >= 0);
 	ring_test_event(a, NULL, LEAT_EV_CONNECT_FAILED, &ev);
@@ -177,8 +177,8 @@ struct flow {
 };
 
 /*
- * Send up to n messages, for which b need not have receives.
- * @return number of messages that found room
+ * Send up to n messages; b need not have posted receives for them.
+ * @return number of messages that the ring had room for
  */
 static uint32_t
 flow_send(struct flow *f, uint32_t n)
@@ -231,9 +231,9 @@ flow_answer(struct flow *f)
 }
 
 /*
- * An empty ring has room for exactly as many messages as its depth, from any slot and lap, and no
- * message is lost or moved. Of the slots that were freed in a full ring, up to two may not be
- * usable yet.
+ * An empty ring has room for exactly depth messages, whichever slot the first of them uses, and the
+ * messages arrive in order. Of n slots that the receiver frees in a full ring, at least n - 2 can
+ * be used at once.
  */
 static void
 full_ring(const char *dev, uint32_t depth)
@@ -308,8 +308,8 @@ stale_places(void **state)
 }
 
 /*
- * A tagged message that no receive takes stays in its slot; other messages go around it, for many
- * laps.
+ * A tagged message that no receive takes stays in its slot. The messages after it are received, and
+ * fill the ring.
  */
 static void
 one_stuck(void **state)
@@ -323,7 +323,7 @@ one_stuck(void **state)
 	for (left = 0; left < 34; left++) {
 		f.sent = f.taken = 0;
 		ring_pair_open(&f.p, SHALLOW, NULL);
-		/* the stuck message is tried in each slot, in the first lap and in later ones */
+		/* over the 34 rounds, stuck uses each of the 16 slots */
 		flow_send(&f, left % 16);
 		flow_take(&f, left % 16);
 		flow_answer(&f);
@@ -333,8 +333,8 @@ one_stuck(void **state)
 		ring_test_post(f.p.a, &stuck);
 		assert_ptr_equal(ring_test_wait(f.p.a), &stuck);
 		/*
-		 * Messages consumed after the stuck message do not count as consumed. So the ring
-		 * becomes full, but not earlier than its size says.
+		 * The slots behind the stuck message are not free again although their messages
+		 * were consumed: after 15 messages the ring is full.
 		 */
 		for (i = 0; i < 15; i++) {
 			assert_int_equal(flow_send(&f, 1), 1);
@@ -381,7 +381,8 @@ last_words(void **state)
 	ring_test_event(p.a, NULL, LEAT_EV_DISCONNECTED, &ev);
 	assert_int_equal(ev.status, -ECONNABORTED);
 	/*
-	 * b has not polled yet: messages that have a receive arrive all the same, before the event
+	 * b has not polled yet: the event arrives, and the messages for r[0] and r[1] do so all the
+	 * same
 	 */
 	ring_test_event(p.b, NULL, LEAT_EV_DISCONNECTED, &ev);
 	assert_int_equal(ev.status, 0);
@@ -390,7 +391,7 @@ last_words(void **state)
 		assert_int_equal(r[i].status, 0);
 		assert_int_equal(got[i], word[i]);
 	}
-	/* the third message is dropped with the connection; a receive from any peer stays posted */
+	/* the third message was dropped with the connection, so r[2] stays posted */
 	r[2] = ring_test_recv(&got[2], 8);
 	ring_test_post(p.b, &r[2]);
 	assert_int_equal(leat_ep_inflight(p.b), 1);
@@ -400,7 +401,8 @@ last_words(void **state)
 }
 
 /*
- * Large ops in the ring when either side ends: each comes back once, with the right status.
+ * Four large sends are in the ring when a or b disconnects: each comes back once. The one that a
+ * receive took has succeeded; the others fail with the status of the disconnection.
  */
 static void
 close_with_ops(void **state)
@@ -457,7 +459,7 @@ count(struct leat_op *op, void *arg)
 	(*n)++;
 }
 
-/* The peers of an endpoint that had to be aborted see a death. */
+/* A close that times out aborts the endpoint: its peer gets -ECONNRESET, as after a death. */
 static void
 aborted(void **state)
 {

@@ -117,8 +117,8 @@ small(void **state)
 
 /*
  * For each connection: the value that its peer published last, ordered only by the mark, and the
- * value that the owner has seen. A peer publishes the next value only when the owner has seen this
- * one, so a lost mark is never made good.
+ * value that the owner has seen. A peer publishes the next value only when the owner has seen the
+ * last one. So after a lost mark no other one follows, and the test comes to a standstill.
  */
 static uint32_t published[NB], seen[NB];
 static uint32_t nb_seen;

@@ -15,7 +15,7 @@
 
 #define SLOTS_MAX 512
 
-/* Messages in flight: message n is at n modulo SLOTS_MAX. */
+/* The messages in flight: message n is msgs[n % SLOTS_MAX]. */
 static struct {
 	struct ring_buf b;
 	struct {
@@ -24,8 +24,8 @@ static struct {
 	} msgs[SLOTS_MAX];
 	uint32_t slots;
 	/*
-	 * numbers of the next message to send, to consume, and that the producer knows to be
-	 * consumed
+	 * Numbers of messages: the next one to send, the next one to consume, and the first one
+	 * that is not consumed as far as the producer knows.
 	 */
 	uint64_t sent, consumed, seen;
 } m;
@@ -77,8 +77,9 @@ take(void)
 }
 
 /*
- * Messages of random sizes, with a random backlog. While slots are free there is room for bytes,
- * unless the buffer has its maximum size; then it holds at least that many bytes, less a gap.
+ * Messages of random sizes, with a random backlog. While slots are free, a buffer has room for each
+ * message unless its size is RING_BUF_MAX. Then, when a message finds no room, the buffer is full
+ * except for at most two messages of the maximum length.
  */
 static void
 any_order(uint32_t slots, uint32_t max, uint64_t seed)
@@ -131,7 +132,8 @@ random_orders(void **state)
 }
 
 /*
- * There is room for the longest message in every slot, wherever in the buffer the first one begins.
+ * All 16 slots can hold the longest message at the same time, wherever in the buffer the first of
+ * these messages begins.
  */
 static void
 slots_are_full_first(void **state)
@@ -158,7 +160,7 @@ slots_are_full_first(void **state)
 	}
 }
 
-/* The largest buffer is full at exactly its size; each consumed message makes room for one. */
+/* The largest buffer is full at exactly its size; a consumed message makes room for a new one. */
 static void
 full_of_bytes(void **state)
 {
@@ -174,7 +176,7 @@ full_of_bytes(void **state)
 		assert_false(put(1));
 		assert_true(put(0)); /* messages without bytes need no room */
 		take();
-		assert_false(put(1)); /* the producer has not seen yet that one was consumed */
+		assert_false(put(1)); /* the producer does not know yet what was consumed */
 		m.seen = m.consumed;
 		while (m.msgs[m.consumed % SLOTS_MAX].at == NULL)
 			take();
@@ -183,7 +185,10 @@ full_of_bytes(void **state)
 	ring_buf_free(&m.b);
 }
 
-/* A gap at the buffer's end is freed with the message before it. */
+/*
+ * A message that is too long for the rest of the buffer begins at the buffer's start. The unused
+ * rest is freed with the message before it.
+ */
 static void
 around_the_end(void **state)
 {

@@ -16,7 +16,7 @@
 
 /* ---- arguments ---- */
 
-/* Check in a child that leat_init() refuses a device, with this message. */
+/* Check in a child that leat_init() refuses dev, and that its message contains words. */
 static void
 refused(const char *dev, const char *words)
 {
@@ -303,7 +303,10 @@ bursts(void **state)
 	spokes_close();
 }
 
-/* A poll copies a limited number of bytes: other peers, and the application, have their turn. */
+/*
+ * A poll copies a limited number of bytes, here half of the buffer, so that other peers and the
+ * application have their turn.
+ */
 static void
 bounded_poll(void **state)
 {

@@ -47,7 +47,7 @@ directed_and_any(void **state)
 	assert_int_equal(in[5], 3);
 	for (i = 0; i < 6; i++)
 		assert_ptr_equal(ring_test_wait(p.a), &s[i]);
-	/* the last two messages wait: the oldest is taken first */
+	/* messages 4 and 5 found no receive and wait: the older one is taken first */
 	for (i = 4; i < 6; i++) {
 		ring_test_post(p.b, &r[i]);
 		assert_ptr_equal(ring_test_wait(p.b), &r[i]);
@@ -107,7 +107,7 @@ tags(void **state)
 		assert_int_equal(op->tag_in, sent[i]);
 		assert_int_equal(*(uint64_t *)op->buf, i);
 	}
-	/* No receive matches 0x77; the remaining receive takes the next 0x20 past it. */
+	/* 0x77 waits, since r[4] does not match it; the next 0x20 overtakes it. */
 	ring_test_post(p.a, &s[0]);
 	assert_ptr_equal(ring_test_wait(p.a), &s[0]);
 	assert_ptr_equal(ring_test_wait(p.b), &r[4]);

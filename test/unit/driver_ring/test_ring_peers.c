@@ -124,7 +124,7 @@ anyone(void **state)
 	}
 }
 
-/* When the hub has sent to a peer, the peer's ack is seen in the next poll. */
+/* A message of a peer to which the hub has sent is seen in the next poll, too. */
 static void
 answer(void **state)
 {
@@ -256,7 +256,7 @@ everybody(void **state)
 		assert_int_equal(got[i], 1);
 }
 
-/* A peer with as many unexpected messages as its limit allows disturbs no other peer. */
+/* A peer whose 16 slots are all full of unexpected messages disturbs no other peer. */
 static void
 one_is_full(void **state)
 {
@@ -278,7 +278,7 @@ one_is_full(void **state)
 		send_from(i);
 		expect(i);
 	}
-	/* these messages are still there, in order with those of other peers */
+	/* the 16 messages of peer 5 are still there */
 	for (i = 0; i < 16; i++) {
 		struct leat_op r = ring_test_recv(&word, 8);
 
@@ -328,7 +328,7 @@ reopen(int i)
 
 /*
  * A peer dies right after it sent, with an op in flight that no receive takes: its message arrives,
- * and its end is an event. The next peer with the same id is seen.
+ * and its end is an event. A message of the peer that connects in its place is seen.
  */
 static void
 one_dies(void **state)

@@ -310,7 +310,7 @@ close_in_copy(void **state)
 		for (i = 0; i < n; i++)
 			t.received += done[i]->status == 0;
 	}
-	/* a message that was copied counts on both sides */
+	/* each message succeeded on both sides, or on neither */
 	assert_int_equal(t.received, ok);
 	ring_pair_close(&t.p);
 	for (i = 0; i < WINDOW; i++) {
@@ -358,7 +358,7 @@ stream_done(struct stream *s, struct leat_op *op)
 		s->bad += *(uint64_t *)op->buf != s->taken || !whole(op->buf, op->len);
 		s->bad += leat_ep_post(s->ep, &op, 1) != 1;
 	} else if (op->type == LEAT_OP_FETCH_ADD) {
-		/* only this side adds to that word */
+		/* only this side adds to the peer's mem[0] */
 		s->bad += s->old != s->added++;
 		if (s->added < STREAM / 10)
 			s->bad += leat_ep_post(s->ep, &op, 1) != 1;
@@ -477,7 +477,8 @@ struct flood {
 static struct flood floods[2];
 
 /*
- * A burst out of one buffer: each message belongs to the device while it is posted, and no longer.
+ * Send a burst, all of it out of one buffer: the device copies a datagram in post, so the buffer is
+ * free for the next one.
  */
 static void
 flood_send(struct flood *f, uint64_t *seed)
@@ -551,8 +552,8 @@ flood_elsewhere(void *arg)
 }
 
 /*
- * Neither side waits for the other: each message is whole, and younger than the one before, though
- * the ring and its buffer are full again and again, and their slots reused.
+ * Neither side waits for the other, so the rings and their buffers are full again and again. Each
+ * message that arrives is whole, and has a higher number than the one before.
  */
 static void
 datagrams(void **state)

@@ -14,7 +14,7 @@
 
 static struct ring_pair p;
 
-/* Send one message of 8 bytes with that value from x to y; y polls for it before it is sent. */
+/* Send value from x to y. Before that, y polls and must find no message. */
 static void
 exchange_one(struct leat_ep *x, uint16_t peer, struct leat_ep *y, uint64_t value)
 {
@@ -37,7 +37,7 @@ exchange_one(struct leat_ep *x, uint16_t peer, struct leat_ep *y, uint64_t value
 }
 
 /*
- * Send n messages from a to b; in a conversation each is answered.
+ * Send n messages from a to b. answers: b answers each of them, as in a conversation.
  * @return number of messages sent so far
  */
 static uint64_t
@@ -90,7 +90,7 @@ test_first_time(void **state)
 	}
 }
 
-/* As test_first_time(), across the wrap of numbers that began with 0. */
+/* As test_first_time(), but at the next wrap: the conversation has LAP - 40 messages. */
 static void
 test_first_time_from_0(void **state)
 {
@@ -145,7 +145,7 @@ test_acks(void **state)
 	}
 }
 
-/* The smallest ring possible loses nothing when it is full and empty in turn. */
+/* The smallest ring, of 16 slots, loses nothing when 1 to 16 messages fill it before each poll. */
 static void
 test_shallow(void **state)
 {

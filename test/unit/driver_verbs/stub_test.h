@@ -65,11 +65,14 @@ void stub_make(struct stub_ep *s, uint32_t from, uint32_t n, unsigned int peer);
  * @return number accepted
  */
 uint16_t stub_post(struct stub_ep *s, uint32_t from, uint32_t n);
-/* Poll and take events, until nothing has come for a while. */
+/* Poll and take events, until 8 attempts in a row have found nothing. */
 void stub_collect(struct stub_ep *s);
-/* As stub_collect(), until an event of that type has come. */
+/* As stub_collect(), until an event of the given type has come. */
 struct leat_event *stub_event(struct stub_ep *s, enum leat_event_type type);
-/* Check that ops[from .. from + n) came back next, in this order, with that status. */
+/*
+ * Check that ops[from .. from + n) came back in this order, with the given status, as back[*at ..].
+ * Add n to *at.
+ */
 void stub_expect(struct stub_ep *s, uint32_t *at, uint32_t from, uint32_t n, int status);
 
 #endif /* STUB_TEST_H */

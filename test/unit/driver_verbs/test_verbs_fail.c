@@ -314,8 +314,9 @@ cqs_full(void **state)
 }
 
 /*
- * When the device refuses a list of receives in the middle, the others are posted later. A message
- * that is too long for its receive ends the connection, and all receives come back.
+ * When the device refuses a list of receives in the middle, the endpoint keeps the others and posts
+ * them later. A message that is too long for its receive ends the connection, and all receives come
+ * back.
  */
 static void
 receives(void **state)
@@ -335,10 +336,7 @@ receives(void **state)
 		sim.rroom = 6;
 		assert_int_equal(stub_post(s, 0, 10), 10);
 		assert_int_equal(leat_ep_inflight(s->ep), 6);
-		/*
-		 * Receives come back in order: those that the queue has no room for come after
-		 * those in flight.
-		 */
+		/* Five messages of 3 bytes take the first five receives, in order. */
 		assert_int_equal(stub_messages(stub_qp(s, 0), 5, 3), 5);
 		stub_collect(s);
 		assert_int_equal(s->nb_back, 5);

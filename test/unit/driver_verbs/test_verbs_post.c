@@ -50,7 +50,7 @@ lists(void **state)
 	}
 }
 
-/* A burst of all op types succeeds, with one doorbell: inline, longer, and empty ones. */
+/* A burst of all op types, with sizes inline, beyond inline and 0, succeeds with one doorbell. */
 static void
 kinds(void **state)
 {
@@ -176,8 +176,8 @@ signals(void **state)
 }
 
 /*
- * When poll has less room than a completion completes ops, the next polls return the others, in
- * order.
+ * One completion completes 32 ops, but poll has room for only 3: the next polls return the others,
+ * in order.
  */
 static void
 little_room(void **state)
@@ -206,8 +206,8 @@ little_room(void **state)
 }
 
 /*
- * The number of a request has 32 bits and wraps; and each place in the ring is once the first of a
- * burst.
+ * The number of a request has 32 bits, and wraps here. Bursts of 1 to 16 requests, 16 being the
+ * depth of the queue pair, begin at various places of its ring.
  */
 static void
 counters_wrap(void **state)
@@ -243,8 +243,8 @@ counters_wrap(void **state)
 }
 
 /*
- * The numbers of a queue pair's requests begin just before the wrap; and a send fails after
- * successful ones, at each place of the ring.
+ * The numbers of a queue pair's requests wrap just before or within a burst of 9 sends. The sixth
+ * send fails: those before it succeed, those after it fail too.
  */
 static void
 failure_at_wrap(void **state)
@@ -300,7 +300,7 @@ other_queues(void **state)
 		s->ops[6].flags = LEAT_OP_F_DEADLINE;
 		s->ops[6].deadline = leat_now() + leat_us_to_cycles(60000000);
 		s->ops[11].q_next =
-			&s->ops[0]; /* of an earlier post: the newest op's has no meaning */
+			&s->ops[0]; /* as left by an earlier post: ignored in the newest op */
 		assert_int_equal(stub_post(s, 0, 12), 12);
 		assert_true(leat_wheel_queued(&s->ops[6].dl));
 		assert_int_equal(stub_complete(stub_qp(s, 0), 12, IBV_WC_SUCCESS), 12);
@@ -317,7 +317,7 @@ other_queues(void **state)
 		assert_false(leat_wheel_queued(&s->ops[6].dl));
 		assert_int_equal(leat_peer_inflight(&s->ep->peers[s->peer[0]]), 0);
 
-		/* Here the deadline alone ends the run of plain sends. */
+		/* Here the op with a deadline is the only one among the plain sends. */
 		stub_make(s, 20, 4, 0);
 		s->ops[21].flags = LEAT_OP_F_DEADLINE;
 		s->ops[21].deadline = leat_now() + leat_us_to_cycles(60000000);
@@ -408,7 +408,10 @@ no_odp(void **state)
 	assert_int_equal(ibv_close_device(d.ctx), 0);
 }
 
-/* Of several GIDs, the one whose address or interface was asked for is used, or else the best. */
+/*
+ * Of a device's GIDs, the driver uses the one whose address or interface the arguments name. If
+ * they name neither, the driver chooses.
+ */
 static void
 gids(void **state)
 {

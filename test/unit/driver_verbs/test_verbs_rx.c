@@ -385,8 +385,8 @@ picture(void **state)
 }
 
 /*
- * A long message still uses a receive when the loop queue pair finds the SRQ empty: the other
- * receives still take messages.
+ * The message of peer 0 still uses a receive when the loop queue pair finds the SRQ empty. The
+ * receive that was not cancelled then takes the message of peer 1.
  */
 static void
 in_use(void **state)

@@ -50,7 +50,7 @@ static struct {
 
 static uint32_t nb_posted, nb_done, regions;
 static uint64_t seen[PEERS];
-static uint64_t told, wr_credit; /* the last WRITE of credits: its value, and its request */
+static uint64_t told, wr_credit; /* value and wr_id of the last WRITE of credits */
 static bool long_ok;
 
 void
@@ -366,7 +366,7 @@ too_long(void **state)
 	drop_model();
 }
 
-/* A stale or foreign completion is ignored. */
+/* A completion is ignored if its tag is not that of a connection, or it names no buffer. */
 static void
 foreign(void **state)
 {

@@ -20,7 +20,7 @@ from_nr(uint32_t i)
 	struct vb_sender f;
 
 	memset(&f, 0, sizeof(f));
-	/* Few queue pairs, few hosts: most senders differ in only one of the two. */
+	/* 8 QP numbers and few GIDs: many senders differ only in the one or only in the other. */
 	f.gid.raw[10] = f.gid.raw[11] = 0xff;
 	f.gid.raw[15] = (uint8_t)(i / 8);
 	f.qpn = 17 + i % 8;
@@ -28,7 +28,8 @@ from_nr(uint32_t i)
 }
 
 /*
- * @return the peer that was added last for that sender, before the given moment, or LEAT_PEER_ANY
+ * @return of the peers of this sender that were added before moment, the one added last;
+ *         LEAT_PEER_ANY: none
  */
 static uint16_t
 last_before(const uint32_t *who, const uint32_t *order, uint32_t sender, uint32_t moment)
@@ -54,7 +55,7 @@ map(void **state)
 
 	(void)state;
 	assert_int_equal(vb_sender_init(&m, PEERS), 0);
-	/* 0: not in the map; else the time at which the peer was added */
+	/* order[i] is 0 if peer i is not in the map, or else the time at which it was added */
 	memset(order, 0, sizeof(order));
 	for (step = 0; step < 20000; step++) {
 		struct vb_sender f;
