@@ -2,8 +2,8 @@
 
 /*
  * The parser of the address exchange's messages, fed with arbitrary bytes. Building an accepted
- * message again must give the same bytes, and no prefix of it may be accepted, or refused too
- * early.
+ * message again must give the same bytes. Each shorter prefix of a message must be reported as
+ * incomplete, neither accepted nor refused.
  */
 
 #include <errno.h>

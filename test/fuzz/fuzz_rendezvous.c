@@ -2,7 +2,8 @@
 
 /*
  * The parser of the records that processes of a rendezvous exchange, fed with arbitrary bytes.
- * Building an accepted record again must give the same bytes, and its values must be whole.
+ * Building an accepted record again must give the same bytes, and each of its fields, keys and
+ * values must be within the limits.
  */
 
 #include <errno.h>

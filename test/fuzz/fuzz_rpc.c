@@ -22,7 +22,7 @@ check(bool ok)
 		abort();
 }
 
-/* Parse an item that describes memory, as its handler does first. */
+/* Parse the description of memory at the beginning of an item, as lib/rpc does on arrival. */
 static void
 described(const uint8_t *data, const struct rpc_item *m)
 {

@@ -6,13 +6,13 @@
  * no write may go beyond the memory that the peer registered.
  *
  *     byte 0     bit 0: mode WINDOWS, bit 1: accepted, bit 2: features were asked for
- *     then, as long as there are bytes:
- *       0 len bytes...   a control message of len bytes
- *       1 8 bytes        a notice with this immediate
- *       2 2 bytes        read at most so many bytes
- *       3 2 bytes        write at most so many bytes
- *       4                all posted ops are done
- *       5                end this side's direction
+ *     then commands, each a byte (modulo 6) and its argument:
+ *       0   len, len bytes    a control message of len bytes
+ *       1   imm, 8 bytes      a notice with this immediate
+ *       2   n, 2 bytes        read at most n bytes
+ *       3   n, 2 bytes        write at most n bytes
+ *       4                     all posted ops are done
+ *       5                     end this side's direction
  */
 
 #include <stdarg.h>

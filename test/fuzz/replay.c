@@ -30,7 +30,7 @@ replay_file(const char *dir, const char *name)
 	len = fread(buf, 1, sizeof(buf), f);
 	fclose(f);
 
-	/* Exactly that size, for the address sanitizer. */
+	/* The input ends where its allocation ends: the address sanitizer sees a read beyond it. */
 	exact = malloc(len + 1);
 	if (exact == NULL)
 		return -1;

@@ -85,7 +85,7 @@ uint16_t traffic_connect(struct traffic *t, const char *addr);
 void traffic_turn(struct traffic *t);
 /* Has the peer ended, with all its ops back? */
 bool traffic_gone(const struct traffic *t, uint16_t peer);
-/* End all connections, in order. */
+/* End all connections cleanly. */
 void traffic_close(struct traffic *t);
 
 #endif /* TRAFFIC_H */

@@ -148,8 +148,8 @@ some_word(struct intruder *in)
 }
 
 /*
- * Put addresses of the intruder's shared memory into all words of the slot that can hold one; some
- * addresses lie beyond its end.
+ * Put addresses of the intruder's shared memory into all words of the slot that can hold one. Some
+ * of them lie beyond the end of that memory.
  */
 static void
 shared_words(struct intruder *in, struct ring_slot *slot)
@@ -295,7 +295,7 @@ ack(struct intruder *in)
 		in->going = head;
 	else
 		in->acked[place % INTRUDER_ACKED] = head;
-	/* Half of the time, ack this slot no more. */
+	/* Half of the time, never ack this slot again. */
 	if (status > 0 && (rnd(in) & 1) != 0)
 		in->acked[place % INTRUDER_ACKED] = head;
 	put_ack(in, slot, status);

@@ -54,7 +54,7 @@ struct honest_conn {
 struct honest {
 	struct leat_ep *ep;
 	bool datagram;
-	bool queued; /* receives are posted on the receive queue, so in order */
+	bool queued; /* receives are posted on the receive queue, and come back in order */
 	bool closing, shut;
 	uint64_t random;
 	uint8_t *slices;

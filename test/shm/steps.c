@@ -295,7 +295,7 @@ wait_parted(const struct steps_scenario *sc)
 
 	for (turns = 0; turns < TURNS_TO_KNOW; turns++) {
 		/*
-		 * The connect to the dead victim would be retried for a while: end it.
+		 * The survivor's connect to the dead victim would be retried for a while: end it.
 		 */
 		if (turns == TURNS_TO_KNOW / 4 && sc->call == STEPS_ACCEPT &&
 		    leat_ep_peer_state(living.s.ep, living.v.id) == LEAT_PEER_CONNECTING)
@@ -360,7 +360,7 @@ start_to_mark(const struct steps_scenario *sc)
 {
 	pid_t pid = start(sc);
 
-	/* Unless the scenario is about connecting, the victim's connection comes up first. */
+	/* Wait for the victim's connection, except in the scenarios about connecting. */
 	if (sc->call != STEPS_LISTEN && sc->call != STEPS_CONNECT && sc->call != STEPS_ACCEPT)
 		STEPS_UNTIL(steps_turn(&living, true), living.v.state == STEPS_UP,
 			    "the victim's connection is not up");
@@ -464,7 +464,7 @@ struct tally {
 	uint64_t seed;
 };
 
-/* Kill one victim after k steps, or now and then stop it; every: then also kill another one. */
+/* Kill a victim after k steps, or stop it (1 in STOP_EVERY) and, if every, kill another one. */
 static void
 end_after(const struct steps_scenario *sc, unsigned int k, const struct steps_left *before,
 	  struct tally *t, bool every)

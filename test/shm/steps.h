@@ -224,7 +224,7 @@ void steps_set_segment(uint64_t segment);
 bool steps_is_send(enum leat_op_type type);
 /* The table of scenarios. @return NULL: none has that name */
 const struct steps_scenario *steps_scenario_find(const char *name);
-/* Fill in what an op sends or reaches; its type, buf and size are set. nr: of the message. */
+/* Fill in what an op sends or reaches; its type, buf and size are set. nr: message number. */
 void steps_op_fill(struct leat_op *op, enum steps_role role, unsigned int nr,
 		   const struct leat_rkey *theirs);
 

@@ -19,7 +19,7 @@
 
 struct sim sim = { .room = STUB_NO_LIMIT, .rroom = STUB_NO_LIMIT, .odp = UINT32_MAX };
 
-/* Open contexts; each context has its own events of its device. */
+/* An open context. events: the device's events that were not yet read from this context. */
 struct stub_ctx {
 	struct verbs_context v; /* ends with the context itself */
 	struct ibv_async_event events[EVENTS];

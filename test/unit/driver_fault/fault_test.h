@@ -57,7 +57,8 @@ struct fault_pair {
 };
 
 /*
- * Open a, with this name, on device dev, and b on the ring device with the same type of endpoints.
+ * Open a, named name, on device dev, and b on the ring device whose endpoints are of the same type
+ * as those of dev.
  */
 void fault_pair_open(struct fault_pair *p, const char *dev, const char *name);
 void fault_pair_open_conf(struct fault_pair *p, const char *dev, const struct leat_ep_conf *of_a);
@@ -65,7 +66,7 @@ void fault_pair_connect(struct fault_pair *p);
 void fault_pair_close(struct fault_pair *p);
 /*
  * Poll both, and advance the clock by a microsecond.
- * @return number of ops that came back at a, and in got the ops
+ * @return number of ops that came back at a; got holds them
  */
 uint16_t fault_pair_turn(struct fault_pair *p, struct leat_op **got, uint16_t max);
 /* Wait for an event of this type of an endpoint; any other event is an error. */

@@ -40,7 +40,7 @@ pair_open(const char *dev, const char *name)
 	}
 }
 
-/* The datagrams that arrived at b, in order, and the ops that came back at a, with their times. */
+/* The datagrams that arrived at b, in this order, and the ops that came back at a, with turns. */
 struct trace {
 	uint32_t came, back;
 	uint8_t msg[RECVS];
@@ -79,7 +79,7 @@ take(struct trace *t, uint32_t turn)
 	}
 }
 
-/* Send n datagrams, up to five per turn, until all ops are back. */
+/* Send n datagrams, up to five per turn. Run until all ops are back, and 20 turns more. */
 static void
 run(struct trace *t, uint32_t n)
 {
@@ -131,7 +131,7 @@ loss(void **state)
 	fault_pair_close(&p);
 }
 
-/* The buffer of a duplicated send is the device's until it was sent twice. */
+/* About half of the datagrams are sent twice, and arrive twice, though each op comes back once. */
 static void
 doubled(void **state)
 {

@@ -170,7 +170,10 @@ dies(void **state)
 	fault_pair_close(&p);
 }
 
-/* About half of the messages in flight when a peer dies arrive, although their sends fail. */
+/*
+ * The peer dies with the 40th op, when 39 messages have arrived and their completions are delayed.
+ * About half of these 39 sends fail, as if their acks were lost.
+ */
 static void
 lost_acknowledgements(void **state)
 {
@@ -182,7 +185,7 @@ lost_acknowledgements(void **state)
 	fill();
 	for (i = 0; i < 39; i++)
 		fault_test_post(p.a, &ops[i]);
-	/* the messages have arrived, and their completions are delayed */
+	/* ops[0 .. 38] have arrived, and their completions are delayed */
 	assert_int_equal(turns(20), 0);
 	fault_test_post(p.a, &ops[39]);
 	fault_test_event(&p, p.a, LEAT_EV_DISCONNECTED, &ev);

@@ -39,7 +39,7 @@ post_some(struct fault_pair *p, struct leat_op *ops, uint32_t *posted, uint32_t 
 	}
 }
 
-/* a sends and receives OPS messages, in bursts, to which all kinds of faults can happen. */
+/* a sends and receives OPS messages, in bursts. The faults of dev happen to them. */
 static void
 run(const char *dev, const char *name, struct trace *t)
 {
@@ -78,7 +78,7 @@ run(const char *dev, const char *name, struct trace *t)
 			t->n++;
 		}
 	}
-	/* When sends or receives fail, the other side has messages and receives left over. */
+	/* All ops of a came back. b may have some left: the counterparts of failed ops of a. */
 	assert_int_equal(t->n, 2 * OPS);
 	t->stats = *fault_test_stats(p.a);
 	fault_pair_close(&p);

@@ -3,8 +3,8 @@
 #define PAIR_STREAM_H
 
 /*
- * Send MESSAGES numbers from endpoint a to endpoint b of a pair, then receive them all, so that
- * they wait unreceived in between.
+ * stream_send() sends MESSAGES numbers from endpoint a of a pair to b. stream_receive() receives
+ * them; until then they wait at b without a receive.
  */
 
 #include "pair.h"
@@ -31,7 +31,7 @@ stream_close(struct stream *s)
 	assert_int_equal(leat_mr_deregister(s->mr_b), 0);
 }
 
-/* Send the numbers from seed on from a to a peer; b need not receive yet. */
+/* Send the numbers seed, seed + 1, ... from a to peer; b need not have posted receives. */
 static inline void
 stream_send(struct stream *s, struct pair *p, uint16_t peer, uint64_t seed)
 {
@@ -53,7 +53,8 @@ stream_send(struct stream *s, struct pair *p, uint16_t peer, uint64_t seed)
 }
 
 /*
- * Receive the numbers from seed on at b, in order, from a peer that is up: src, or LEAT_PEER_ANY.
+ * Receive the numbers seed, seed + 1, ... at b, in this order, from a peer that is up: src, or any
+ * if src is LEAT_PEER_ANY.
  */
 static inline void
 stream_receive(struct stream *s, struct pair *p, uint16_t src, uint64_t seed)

@@ -52,7 +52,10 @@ sent(void)
 	return n;
 }
 
-/* Send a message there and back, n times. */
+/*
+ * Let the bystander and the server send each other a message, n times. there: the bystander's id at
+ * the server.
+ */
 static void
 talk(uint16_t there, bool tagged, unsigned int n)
 {

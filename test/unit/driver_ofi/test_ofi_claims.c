@@ -143,7 +143,7 @@ receive_all(struct claims *c, uint64_t seed)
 	stream_receive(&c->s, &c->p, c->b, seed);
 }
 
-/* Learn the HELLO that a sends to a listener, with a's own address. */
+/* Learn the HELLO that a sends to a listener; it contains the address of a. */
 static void
 learn_hello(struct claims *c)
 {
@@ -183,8 +183,8 @@ send_next(int fd, const struct claims *c, enum then then)
 /* ---- tests ---- */
 
 /*
- * A client names the address of a, and resets its TCP connection at various moments: the traffic
- * between a and b goes on undisturbed.
+ * A client names the address of a, sends one of the messages of enum then, or a part of the HELLO,
+ * and resets its TCP connection: the traffic between a and b goes on undisturbed.
  */
 static void
 client(void **state)
@@ -212,7 +212,7 @@ client(void **state)
 		assert_int_equal(c.p.b.connects, 1);
 		receive_all(&c, 100 * then);
 	}
-	/* Send the client's messages, cut off after each number of bytes. */
+	/* Send the first i bytes of the HELLO, then reset, for each i. */
 	send_all(&c, 7000);
 	for (i = 0; i <= c.hello_len; i++) {
 		fd = tcp_connect(&c.p.b);

@@ -454,9 +454,9 @@ reconnect(void **state)
 	int i;
 
 	(void)state;
-	pair_post(&pr, &pr.b, &r); /* survives all failures */
+	pair_post(&pr, &pr.b, &r); /* stays posted through all five disconnects */
 	for (i = 0; i < 5; i++) {
-		/* A receive that names the peer, and a send that no receive takes. */
+		/* A receive that names the peer: it ends with the connection. */
 		struct leat_op d = { .type = LEAT_OP_RECV,
 				     .peer = pr.a.peer,
 				     .buf = buf_a + 100000,

@@ -183,8 +183,8 @@ threads(void **state)
 	assert_int_equal(nb_seen, NB * ROUNDS);
 	assert_false(wrong);
 	/*
-	 * The owner may take a mark before its peer sets the line's bit: such a line holds no mark
-	 * when it is taken.
+	 * The owner may have taken a mark before the peer set the bit of the mark's line. The line
+	 * is then taken once more, without marks: nothing is seen.
 	 */
 	ring_board_take(board, see, NULL);
 	assert_int_equal(nb_seen, NB * ROUNDS);

@@ -2,8 +2,8 @@
 
 /*
  * Ops on shared memory (share=1), with both sides in this thread. The target is polled only where a
- * test says so: what an initiator does by itself, what it leaves to the target, and what telemetry
- * counts of either.
+ * test says so. The tests thus see which ops the initiator executes itself, which it leaves to the
+ * target, and how telemetry counts both.
  */
 
 #include <errno.h>
@@ -222,7 +222,7 @@ test_writes_keep_their_order(void **state)
 	assert_int_equal(*(uint64_t *)b.mem, 2);
 }
 
-/* The target has disconnected, which the initiator does not know yet: a WRITE changes nothing. */
+/* A WRITE changes nothing when the target has disconnected, even before the initiator knows. */
 static void
 test_disconnected_there(void **state)
 {
@@ -284,7 +284,7 @@ test_rights_and_bounds(void **state)
 	assert_true(back(&op));
 	assert_int_equal(op.status, 0);
 	assert_int_equal(word, 0);
-	/* The region is deregistered. */
+	/* When the region is deregistered, the target refuses the READ, too. */
 	assert_int_equal(leat_mr_deregister(mr), 0);
 	expect_status(op, -EACCES);
 	assert_int_equal(counter(&a, "shared_ops"), 1);

@@ -24,7 +24,7 @@
 #define PAGE UINT64_C(4096)
 #define AT UINT64_C(0x100000000)
 
-/* The pieces that a peer announces; [0] is the table itself. */
+/* The memory that a peer announces: fds[0] is the table of the pieces, the others are pieces. */
 static struct shm_memory table;
 static int fds[1 + SHM_SHARE_FDS];
 
