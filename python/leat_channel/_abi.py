@@ -89,7 +89,7 @@ os.register_at_fork(after_in_child=_forked)
 
 
 class Raw(c.c_void_p):
-    """A struct leat_channel *, owned by this object: closed when its last reference goes away.
+    """A struct leat_channel *. It is closed when the last reference to this object goes away.
 
     Ownership begins inside the ctypes call that returns the handle, so that no interrupt can leak
     it. In the child of a fork the handle still belongs to the parent, and is not closed.
@@ -111,7 +111,7 @@ class Raw(c.c_void_p):
         return self._made != _forks
 
     def hold(self) -> Hold:
-        """Return an object that keeps the memory mapped; every view of the memory refers to one."""
+        """Return an object that keeps the memory mapped; every view of the memory has one."""
         if len(self._views) > 64:
             self._views = [v for v in self._views if v() is not None]
         hold = Hold(self)

@@ -146,7 +146,7 @@ class Channel:
         self._interrupted = False  # the library holds frames that no caller has
         self._frames: Frames | None = None
         self._reservation: Reservation | None = None
-        # The frame of an interrupted recv(), and how many frames were held, with this one.
+        # The frame of an interrupted recv(), and the number of frames held then, with this frame.
         self._kept: tuple[Frame, int] | None = None
         self.max = self._lib.max(raw)  #: largest payload of a frame, bytes
 
@@ -180,7 +180,7 @@ class Channel:
     def open(cls, name: str | bytes, **options: Any) -> Channel:
         """Join an existing channel; options as in create().
 
-        Raises NotFound, Corrupt, Denied, or WouldBlock while its creator has not finished it.
+        Raises NotFound, Corrupt, Denied, or WouldBlock while the channel is still being created.
         """
         o = _Options(**options)
         return cls(_abi.library().open(_name(name), o.raw), o)
@@ -219,7 +219,7 @@ class Channel:
         return cls(_abi.library().accept(fd, o.raw), o)
 
     def pass_to(self, sock: socket.socket | int) -> None:
-        """Send this channel, of memfd(), over a connected UNIX socket (or its descriptor)."""
+        """Send this channel, created by memfd(), over a connected UNIX socket or its descriptor."""
         fd = sock if isinstance(sock, int) else sock.fileno()
         raw = self._begin()
         try:
@@ -299,7 +299,7 @@ class Channel:
                     raise error(
                         errno.EBUSY, "another call is under way; threads join() for themselves"
                     )
-                # An exception ended that caller's method before its _leave() or before its try.
+                # An exception ended the caller's method before _leave(): remove the old entry.
                 self._caller.pop(0, None)
         # Another thread, or a copy of this object, may have closed the channel meanwhile.
         if self._raw is None or raw.value is None:
@@ -491,7 +491,7 @@ class Channel:
             self._leave()
 
     def terminate(self) -> None:
-        """End the channel in order: nothing can be sent any more.
+        """End the channel cleanly: nothing can be sent any more.
 
         Readers read the remaining frames; then their calls raise Terminated.
         """
@@ -523,7 +523,7 @@ class Channel:
                 return self._checked(ret if ret != -errno.EAGAIN else -errno.ETIMEDOUT)
 
     def _recv(self, raw: _abi.Raw, timeout: float | None) -> tuple[Frame, int]:
-        """Return a frame, and the number of held frames with this one; 0: consumed already."""
+        """Return a frame, and how many frames are held, with this one; 0: it is consumed."""
         if self._kept is not None:
             return self._kept[0], 0
         array = (_abi.CFrame * 1)()

@@ -217,7 +217,7 @@ class Reservation(_InHand):
         self._end(True)
 
     def abort(self) -> None:
-        """Make it an empty frame, which no reader sees."""
+        """Publish an empty frame in its place, which no reader sees."""
         self._end(False)
 
     def _release(self) -> None:

@@ -8,8 +8,8 @@ bounded time.
 
 A record that its process is writing is read again, a bounded number of times; after that the last
 consistent copy is used, or if there is none, the record is omitted. The block of a process that was
-stopped while writing can therefore be read. The writer may only wait for a CPU: a record without a
-copy is awaited longer, together at most 0.1 s in one reading of the block.
+stopped while writing can therefore be read. A writer may merely be waiting for a CPU. So the reader
+waits longer for records without a copy: at most 0.1 s in all for one reading of the block.
 """
 
 from __future__ import annotations

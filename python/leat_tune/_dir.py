@@ -149,7 +149,7 @@ class Directory:
         return fd
 
     def connect_path(self, name: str) -> str:
-        """Return a path for connect(2) to a socket: through /proc, since its own may be too long.
+        """Return a path for connect(2): through /proc, since the socket's own path may be too long.
 
         Raises Corrupt if it is not a socket of this user.
         """

@@ -90,7 +90,7 @@ def _connect(directory: Directory, stem: str, end: float, who: str) -> socket.so
 
 
 class Session:
-    """A session with one process, for one thread at a time. Its leases end with it.
+    """A session with one process, for one thread at a time. Its leases end when the session ends.
 
     timeout is the longest wait for an answer, in seconds.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Snapshots: the content of a process's block, read at about one moment."""
+"""Snapshots: the content of a process's block, read piece by piece while the process runs on."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Object:
 
 @dataclass(frozen=True)
 class Lease:
-    """A lease: settings of an object that go back to former values when it ends."""
+    """A lease: settings of an object that go back to former values when the lease ends."""
 
     id: int  # of the object
     object: str  # its path

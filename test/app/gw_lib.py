@@ -192,7 +192,7 @@ class Gateways:
         return total / os.sysconf("SC_CLK_TCK")
 
     def stop(self, sig=2):
-        """Stop the gateways in order."""
+        """Stop the gateways by a signal, the last one first; each must exit with 0."""
         for g in reversed(self.all):
             g.signal(sig)
             code = g.wait()

@@ -82,7 +82,7 @@ def need_redis():
 
 
 class Connection:
-    """Commands and replies, for a test's own questions."""
+    """A connection by which the test itself sends commands and reads replies."""
 
     def __init__(self, path):
         self.s = socket.socket(socket.AF_UNIX)
@@ -137,7 +137,7 @@ class Redis:
                 break
         else:
             raise Failed("redis-server did not start:\n" + "".join(self.log))
-        # The rest of its output is not read; it is short.
+        # The rest of the server's output is not read; it is short.
         self.where = ["--connect", "unix:" + self.path]
 
     def __enter__(self):

@@ -206,7 +206,7 @@ def closed_at_once():
         c.s.sendall(command("PING") + command("QUIT"))
         check(c.read() == "+PONG" and c.read() == "+OK" and c.ended(), "QUIT")
         c.close()
-        # The server kills a client's connection: the client sees its end without sending anything.
+        # The server kills a client's connection: the client sees the end without sending anything.
         c = g.connect()
         number = c.call("CLIENT", "ID")
         s.direct.call("CLIENT", "KILL", "ID", number)

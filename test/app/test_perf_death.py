@@ -60,7 +60,7 @@ def kill_listeners(test, ops):
             check(re.search(r"^leat-perf: the listener (is gone|closed the connection): ", p.err(),
                             re.M), p.text())
             check(time.monotonic() - begin < 30, "took %.1f s" % (time.monotonic() - begin))
-            # The same port again: the client that waits for it gets through.
+            # A client waits until another listener uses the same port, and then connects.
             late = client(VDEV, addr, ["--size", "8", "-n", "50", "--check", "--timeout", "60",
                                        "--json"], wait=False)
             again = Listener(VDEV, addr=addr)

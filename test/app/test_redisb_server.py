@@ -259,8 +259,8 @@ def a_server_that_is_killed():
             r.kill()
             p.code = p.wait()
             x = one(p)
-            # Clients of an lcore that has not begun the test may be lost: those are in the error
-            # only.
+            # Clients may be lost before their lcore begins the test: lost_clients does not count
+            # these, only the error does.
             check(p.code == 1 and x["requests"] > 0 and 0 < x["lost_clients"] <= 20, p.text())
             check(results(p)["error"] == "set: 20 of 20 clients were lost", p.text())
             check(0 < len(re.findall(r"client \d+ of lcore", p.err())) <= 6, p.text())
@@ -330,7 +330,7 @@ def signals():
             p.signal(sig)
             p.code = p.wait()
             j = results(p)
-            # The server has handled 1000, of which 50 clients may each miss up to 4 replies.
+            # The server has handled 1000 SETs, but each of 50 clients may lack up to 4 replies.
             check(p.code == code and j["interrupted"] and j["results"][0]["requests"] >= 800,
                   p.text())
             check("of lcore" not in p.err(), p.text())

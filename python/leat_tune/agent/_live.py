@@ -3,12 +3,12 @@
 
     set, under a lease --> warm-up --> measure, and check the guards meanwhile --> Result
 
-What is measured begins and ends with a report of the program, and both are made while the settings
-are in force: a trial whose program or agent is kept from running takes longer, and finds the same.
+A measurement lasts from one report of the program to a later one, both made while the settings are
+in force. If the program or the agent gets no CPU for a while, the trial only takes longer.
 
-The lease of a change is only a little longer than a trial: if the agent is killed or stopped, the
-program restores its own values. A guard that is broken in two checks in a row ends the trial, and
-the program's own values are restored at once.
+The lease of a change lasts _LEASE_TRIALS trials and _LEASE_SECONDS more: if the agent is killed or
+stopped, the program restores its own values then. A guard that is broken in two checks in a row
+ends the trial, and the agent restores the program's own values at once.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Live:
         value: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # If it does not answer, it restores its values itself: leases end with the session.
+        # If the program does not answer, it restores its values itself when the session ends.
         try:
             if self._changed and not isinstance(value, TuneError):
                 self.back()

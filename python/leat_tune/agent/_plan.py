@@ -140,7 +140,7 @@ class _Pairs:
         p = signed_rank(self._differences)
         real = self.done == wanted and self._broken <= wanted // _BROKEN_SHARE
         if self._start_broken * 2 <= self.done:
-            # Otherwise the start breaks guards that the candidate keeps: no gain is needed.
+            # The candidate needs no gain if the start broke guards in more than half of the pairs.
             real = real and p <= alpha and low > 0 and gain >= least
         return Comparison(
             self._config, gain, low, high, p, self.done, self._broken, self._start_broken, real
