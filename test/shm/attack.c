@@ -83,6 +83,7 @@ some_len(struct intruder *in)
 static uint32_t
 some_kind(struct intruder *in)
 {
+	/* RING_F_* << 8 | type of the op; frequent kinds are there twice */
 	static const uint32_t kinds[] = {
 		RING_F_INLINE << 8 | LEAT_OP_SEND,
 		RING_F_INLINE << 8 | LEAT_OP_SEND,
@@ -202,7 +203,7 @@ publish(struct intruder *in)
 	in->place = next & in->tx.mask;
 	in->nr++;
 	if (wild(in) && seldom(in, 20))
-		in->nr += 65536 - in->shape.nb; /* skip to a message number of another lap */
+		in->nr += 65536 - in->shape.nb; /* skip to the message number of a later lap */
 }
 
 /* Change a message that was published. */

@@ -182,6 +182,7 @@ make_hello(struct intruder *in, enum intruder_hello hello, uint8_t *buf)
 		.fences = true,
 		.share = in->shares,
 	};
+	/* Offset and value of the word that is wrong in each kind of hello. */
 	static const struct {
 		enum intruder_hello hello;
 		uint32_t at, value;

@@ -76,6 +76,7 @@ enum fault {
 	FAULT_LATE,
 };
 
+/* says: a word of the failed check's text */
 static const struct {
 	enum fault fault;
 	const char *name, *scenario, *says;
@@ -294,9 +295,7 @@ wait_parted(const struct steps_scenario *sc)
 	unsigned int turns;
 
 	for (turns = 0; turns < TURNS_TO_KNOW; turns++) {
-		/*
-		 * The survivor's connect to the dead victim would be retried for a while: end it.
-		 */
+		/* End the connect to the dead victim, which would be retried for a while. */
 		if (turns == TURNS_TO_KNOW / 4 && sc->call == STEPS_ACCEPT &&
 		    leat_ep_peer_state(living.s.ep, living.v.id) == LEAT_PEER_CONNECTING)
 			CHECK(leat_ep_disconnect(living.s.ep, living.v.id) == 0, "give up: %s",

@@ -211,7 +211,7 @@ struct steps_scenario {
 	enum steps_size size;
 	unsigned int nb; /* number of the ops */
 	bool asleep;	 /* the survivor sleeps while the victim acts */
-	bool free;	 /* the ops are on no queue, which takes another path in the driver */
+	bool free;	 /* the ops are on no queue: the driver has a different path for these */
 	bool share;	 /* the scenario runs only with share=1 */
 };
 

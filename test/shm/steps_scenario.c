@@ -18,6 +18,7 @@
 /* Bytes after an op's target that must stay unchanged. */
 #define BEHIND 4096
 
+/* Name, call, op type, size class and number of ops; then flags. */
 const struct steps_scenario steps_scenarios[] = {
 	{ "post a small send", STEPS_VICTIM_POSTS, LEAT_OP_SEND, STEPS_SMALL, 1 },
 	{ "post a small send without a queue", STEPS_VICTIM_POSTS, LEAT_OP_SEND, STEPS_SMALL, 1,

@@ -6,7 +6,7 @@
  * The survivor takes back memory that the victim accesses directly, with share=1.
  *
  *     the victim is killed       the region is deregistered at once, or after the DISCONNECTED
- *                                event: -EBUSY is allowed only before it
+ *                                event: -EBUSY is allowed only before this event
  *     the victim is stopped      the region is deregistered, or the victim disconnected. From the
  *                                moment when that has succeeded, the memory must not change, and a
  *                                message whose send came back is whole or not there, though its

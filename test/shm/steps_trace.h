@@ -12,11 +12,11 @@
  *     passed before       0   0   0   1   1   2   2   0   0
  *
  * To reach step k the victim runs to a breakpoint at the address of an earlier step, the anchor,
- * passes it as often as that step's address was passed before, and is single-stepped from there.
+ * passes it as often as that address was passed before the anchor, and is then single-stepped.
  * The anchor is chosen so that the victim stops as seldom as possible.
  *
  * A victim that waits for the survivor may loop more or less often than the noted one: it is then
- * killed at the same instruction in another iteration, or reaches its second mark before.
+ * killed at the same instruction in a different iteration, or reaches its second mark before that.
  */
 
 #include <stdbool.h>

@@ -62,7 +62,7 @@ def read(path: str | os.PathLike) -> tuple[dict[str, Any], list[dict[str, Any]]]
 
 
 def result_of(space: Space, ask: Ask, line: dict[str, Any]) -> Result | None:
-    """Return the logged result of this trial; None if the line is of another trial."""
+    """Return the logged result of this trial; None if the line is of a different trial."""
     try:
         if space.config(line["settings"]) != ask.config or line["purpose"] != ask.purpose:
             return None

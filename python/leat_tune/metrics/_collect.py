@@ -39,7 +39,7 @@ class _Scrape:
     def add(self, family: Family, sample: Sample) -> None:
         known, samples = self.families.setdefault(family.name, (family, {}))
         if (known.type, known.unit, known.states) != (family.type, family.unit, family.states):
-            # A process of another release means something else by this name: skip its sample.
+            # A process of a different release uses this name for something else: skip its sample.
             self.errors["schema"] += 1
             return
         key = tuple(sample.labels.values())

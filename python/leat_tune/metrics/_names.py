@@ -26,7 +26,7 @@ _UNITS: dict[str, tuple[str, float]] = {
     "percent": ("ratio", 0.01),
 }
 
-#: Labels with a meaning of their own: a text report of this name gets another label.
+#: Labels with a meaning of their own: a text report of this name gets a different label.
 RESERVED = frozenset({"program", "pid", "object", "parent", "component", "le"})
 
 

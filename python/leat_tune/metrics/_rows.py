@@ -5,7 +5,7 @@ If a sum over the peers of an endpoint fell when a peer leaves, Prometheus would
 restart of the counter, and the next rate() would include the whole sum. Therefore the last count of
 a row stays in the sum when the row has disappeared, or when another row has its name:
 
-    peer1  5   7   7   -   2         2 is less than 7: another peer with that name
+    peer1  5   7   7   -   2         2 is less than 7: a new peer has the name
     peer2  1   1   -   -   -
     sum    6   8   8   8  10
 """

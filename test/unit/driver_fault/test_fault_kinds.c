@@ -400,7 +400,7 @@ arm(void **state)
 	fault_pair_close(&p);
 }
 
-/* No op is kept beyond the deadline of close, however long its delay. */
+/* When close times out, all ops have come back, however long their delays. */
 static void
 close_with_delayed(void **state)
 {

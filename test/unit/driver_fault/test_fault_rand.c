@@ -2,8 +2,8 @@
 
 /*
  * Random numbers: the generator yields the numbers of its authors' code, so that a seed means the
- * same for ever; the distributions have the shapes that their names say. And the heap of delayed
- * ops.
+ * same for ever; the distributions have the shapes that their names say. The heap of delayed ops is
+ * tested here, too.
  */
 
 #include <stdlib.h>
@@ -35,8 +35,8 @@ reference_values(void **state)
 }
 
 /*
- * Seed, endpoint and kind of fault are not interchangeable: swapping two of these numbers gives
- * another sequence.
+ * Seed, endpoint and kind of fault are not interchangeable: the same numbers in a different order
+ * give a different sequence.
  */
 static void
 streams_differ(void **state)

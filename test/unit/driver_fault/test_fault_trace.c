@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The same seed, name and calls give the same faults, to the op and the microsecond. Another seed
- * or another name gives other faults.
+ * The same seed, name and calls give the same faults, to the op and the microsecond. A different
+ * seed or a different name gives different faults.
  */
 
 #include <string.h>

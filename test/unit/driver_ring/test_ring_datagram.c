@@ -107,10 +107,7 @@ too_long(void **state)
 	(void)state;
 	for (i = 0; i < RTE_DIM(of); i++) {
 		ring_pair_open(&p, of[i].dev, &datagrams);
-		/*
-		 * the second of three sends is too long: it fails and comes back in order; the
-		 * others arrive
-		 */
+		/* s[1] is too long: it fails, and still comes back between s[0] and s[2] */
 		for (k = 0; k < 3; k++) {
 			s[k] = ring_test_send(p.pa, out, of[i].mtu + (k == 1));
 			ops[k] = &s[k];

@@ -64,6 +64,7 @@ directed_and_any(void **state)
 static void
 tags(void **state)
 {
+	/* Receives r[i], messages s[i], and the receive that takes each message; -1: none. */
 	static const struct {
 		uint64_t tag, ignore;
 		bool named;
@@ -215,8 +216,8 @@ write_imm_unexpected(void **state)
 }
 
 /*
- * A key is invalid once its region is deregistered, also when another region takes its place in the
- * table.
+ * A key is invalid once its region is deregistered, even if a new region takes the old one's place
+ * in the table.
  */
 static void
 stale_keys(void **state)

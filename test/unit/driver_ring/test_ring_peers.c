@@ -356,9 +356,9 @@ one_dies(void **state)
 }
 
 /*
- * All peers but a few close, so that the hub looks at each of the others in every poll again; then
- * they connect again, with other ids. Messages sent before any of that, and not yet polled, are
- * still there.
+ * All peers but a few (left) close. The hub wants no marks any more, and looks at each remaining
+ * peer in every poll. Then the others connect again, with new ids, and the hub wants marks again.
+ * Messages that were sent before such a change, and not yet polled, are still there.
  */
 static void
 few_and_many(void **state)
@@ -385,8 +385,8 @@ few_and_many(void **state)
 			(void)leat_ep_events(spoke[i], NULL, 0);
 		expect(3);
 		/*
-		 * The hub wants marks again. Some peers have not seen that yet: each poll looks at
-		 * 16 of these.
+		 * The hub wants marks again. Each poll looks at 16 of the peers that have not seen
+		 * this yet.
 		 */
 		for (i = PEERS - 1; i >= left; i--) {
 			reopen(i);

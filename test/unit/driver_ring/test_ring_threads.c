@@ -546,7 +546,7 @@ flood_elsewhere(void *arg)
 	CPU_ZERO(&all);
 	for (i = 0; i < CPU_SETSIZE; i++)
 		CPU_SET(i, &all);
-	/* If no other CPU is allowed, it stays on that CPU. */
+	/* If this fails, the thread stays on the main lcore's CPU. */
 	(void)pthread_setaffinity_np(pthread_self(), sizeof(all), &all);
 	return flood_run(arg);
 }

@@ -8,12 +8,13 @@
 
 #include "shm_pvt.h"
 
+/* A hello, as test_bytes() expects it. */
 static const uint8_t bytes[SHM_HELLO_LEN] = {
 	3,    0,    0,	       0, /* version */
-	64,   0,    0,	       0, /* slots */
-	0,    0,    4,	       0, /* bytes of the buffer */
-	8,    0,    0,	       0, /* chunks */
-	0,    0,    0,	       0, /* bytes of the longest datagram */
+	64,   0,    0,	       0, /* number of slots */
+	0,    0,    4,	       0, /* size of the buffer, bytes */
+	8,    0,    0,	       0, /* number of chunks */
+	0,    0,    0,	       0, /* length of the longest datagram, bytes */
 	0x34, 0x12, 1 | 2 | 4, 0, /* bit on the board; flags */
 };
 
@@ -81,16 +82,17 @@ test_datagrams(void **state)
 static void
 test_refused(void **state)
 {
+	/* Changes of one byte of bytes[], each of which makes the hello invalid. */
 	static const struct {
 		uint8_t at, value;
 	} wrong[] = {
 		{ 0, 2 },     /* version */
 		{ 4, 65 },    /* slots: no power of two */
-		{ 7, 0x80 },  /* too many */
-		{ 8, 64 },    /* bytes of the buffer: no multiple of 128 */
-		{ 11, 0xff }, /* too many */
+		{ 7, 0x80 },  /* slots: too many */
+		{ 8, 64 },    /* size of the buffer: no multiple of 128 */
+		{ 11, 0xff }, /* size of the buffer: too large */
 		{ 12, 0 },    /* no chunks */
-		{ 16, 1 },    /* datagrams of a reliable endpoint */
+		{ 16, 1 },    /* a reliable endpoint has no datagrams */
 	};
 	uint8_t buf[SHM_HELLO_LEN + 1];
 	struct shm_hello in;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Memory that a process shares, and what a peer says of memory that it shares: everything
- * impossible is refused, with nothing left mapped.
+ * The table of the memory that a process shares, and the table that a peer sends: impossible values
+ * in a peer's table are refused, and then none of its memory stays mapped.
  */
 
 #include "leat_cmocka.h"
@@ -208,6 +208,7 @@ test_pieces_without_descriptors(void **state)
 static void
 test_sizes(void **state)
 {
+	/* Values of the last piece, each of which makes it invalid. */
 	static const struct {
 		uint64_t addr, len, offset;
 	} wrong[] = {

@@ -23,10 +23,10 @@ enum {
 	STUB_POST,   /* has only ibv_post_send and ibv_poll_cq */
 	STUB_SIGNAL, /* as STUB_POST, with every 4th send signaled */
 	STUB_DEVS,
-	/* the others are for single tests: how memory is registered ... */
-	STUB_RELAXED = STUB_DEVS,
-	STUB_ODP,
-	STUB_PATIENT, /* ... and the timeouts of queue pairs */
+	/* the others are for single tests */
+	STUB_RELAXED = STUB_DEVS, /* registers memory with relaxed ordering */
+	STUB_ODP,		  /* registers memory with on-demand paging */
+	STUB_PATIENT,		  /* has its own timeouts of queue pairs */
 };
 
 struct stub_ep {

@@ -415,6 +415,7 @@ no_odp(void **state)
 static void
 gids(void **state)
 {
+	/* Arguments of the device; index and source address of the GID that is used. */
 	static const struct {
 		const char *dev, *addr, *netdev;
 		int gid;

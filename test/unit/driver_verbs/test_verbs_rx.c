@@ -350,7 +350,7 @@ walks(void **state)
 		random_walk(seed, 1500, seed % 20);
 }
 
-/* The example drawn in verbs_rc_rx.c: a receive is cancelled that was posted after others. */
+/* The example drawn in verbs_rc_rx.c: receive 1, posted after receive 0, is cancelled. */
 static void
 picture(void **state)
 {
@@ -414,7 +414,7 @@ in_use(void **state)
 	drop_model();
 }
 
-/* A receive that a destroyed queue pair had taken is found again. */
+/* A receive that a destroyed queue pair had taken can still be cancelled, and comes back. */
 static void
 lost(void **state)
 {

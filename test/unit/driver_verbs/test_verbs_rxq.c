@@ -307,7 +307,7 @@ any_order(void **state)
 	for (i = 0; i < 30000; i++) {
 		uint32_t r = below(&rnd, 100);
 
-		/* For a thousand steps receives are rare, then messages. */
+		/* By turns, for 1,000 steps each: more messages than receives, more receives. */
 		if (r < (i / 1000 % 2 == 0 ? 10 : 45))
 			post(1 + below(&rnd, 4));
 		else if (r < 95)
@@ -441,7 +441,7 @@ hello(void **state)
 	assert_true(h.there);
 	assert_int_equal(h.buffers, BUFS);
 	assert_true(h.addr != 0 && h.rkey != 0);
-	/* Too short, another magic, another version: data of another program. */
+	/* Data that are too short, or have a different magic or version, are not a hello. */
 	assert_int_equal(vb_hello_read(&h, buf, VB_HELLO - 1), 0);
 	assert_false(h.there);
 	assert_int_equal(vb_hello_read(&h, buf, 0), 0);
