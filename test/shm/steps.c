@@ -76,7 +76,7 @@ enum fault {
 	FAULT_LATE,
 };
 
-/* says: a word of the failed check's text */
+/* says: words of the text with which the check fails */
 static const struct {
 	enum fault fault;
 	const char *name, *scenario, *says;

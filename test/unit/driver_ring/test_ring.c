@@ -401,8 +401,9 @@ last_words(void **state)
 }
 
 /*
- * Four large sends are in the ring when a or b disconnects: each comes back once. The one that a
- * receive took has succeeded; the others fail with the status of the disconnection.
+ * Four large sends of a are in the ring when a or b disconnects: each comes back once. s[0], which
+ * a receive took, succeeds. The others fail: with -ECONNABORTED if a disconnected, -ECONNRESET if b
+ * did.
  */
 static void
 close_with_ops(void **state)
