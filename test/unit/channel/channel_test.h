@@ -65,7 +65,8 @@ shared_try(const struct shared *s, const struct leat_channel_opts *opts)
 }
 
 /*
- * Attach a participant. Without opts it does not look for dead ones by time: the test decides when.
+ * Attach a participant. Without opts it does not look for dead participants at intervals: the test
+ * decides when.
  */
 static inline struct leat_channel *
 shared_attach(const struct shared *s, const struct leat_channel_opts *opts)

@@ -58,9 +58,9 @@ struct scenario {
 	struct leat_channel_conf conf;
 	struct leat_channel_opts opts; /* the child's */
 	uint32_t present;	       /* frames sent before the child begins */
-	uint32_t early;		       /* how many of these were read before */
+	uint32_t early;		       /* how many of these are read before the child begins */
 	/*
-	 * another participant died before, with frames that it had peeked and one it had reserved
+	 * another participant died before the child begins; it had peeked frames and reserved one
 	 */
 	bool dead;
 	void (*act)(struct leat_channel *ch, const struct ctx *c);

@@ -67,7 +67,10 @@ act_read_past(struct leat_channel *ch, const struct ctx *c)
 	}
 }
 
-/* A waiting reader sleeps only if the channel is empty: it sets a reserved frame aside at once. */
+/*
+ * Wait for a frame. A waiting reader sleeps only if the channel is empty: it sets a reserved frame
+ * aside at once.
+ */
 static void
 act_wait_past(struct leat_channel *ch, const struct ctx *c)
 {
@@ -228,8 +231,8 @@ check_oldest(const struct ctx *c, const struct leat_channel *ch, const uint32_t 
 const struct scenario kill_scenarios[] = {
 	{ "send", { .size = SIZE }, { 0 }, PRESENT, 0, false, act_send, check_send },
 	/*
-	 * The buffer's end is near, so that a link to the buffer's begin comes before the frame. 12
-	 * frames of 4 granules, 10 of them read.
+	 * Only 64 bytes are left before the buffer's end, so a link to the buffer's begin comes
+	 * before the frame.
 	 */
 	{ "send with link",
 	  { .size = SIZE, .start = SIZE - 64 },

@@ -192,8 +192,8 @@ full_with_dead_reader(void **state)
 }
 
 /*
- * The granule holds the mark of an older, larger frame, or of none: recovery must see that the
- * reservation is of this lap.
+ * A dead writer's reservation begins at a granule that has the mark of an older, larger frame, or
+ * no mark: recovery must see that the reservation is of this lap.
  */
 static void
 recovery_is_not_fooled_by_older_marks(void **state)
@@ -207,8 +207,8 @@ recovery_is_not_fooled_by_older_marks(void **state)
 	shared_make(&s, &conf);
 	ch = shared_attach(&s, NULL);
 	/*
-	 * Two laps of large frames, then small ones over their marks: inside those frames and at
-	 * their begin.
+	 * Send two laps of large frames, whose marks stay in the buffer. The small frames that
+	 * follow begin where a large frame began, and inside large frames.
 	 */
 	for (i = 0; i < 8; i++) {
 		assert_int_equal(send_number(ch, i, 1000), 0);
@@ -255,7 +255,7 @@ dead_writer_holds_nobody_up(void **state)
 	shared_free(&s);
 }
 
-/* A writer that stands still is not dead: its reservation stays its own. */
+/* A writer that stands still is not dead: others do not take its reservation. */
 static void
 a_stalled_writer_is_not_dead(void **state)
 {
@@ -335,7 +335,7 @@ compare_and_swap_a_lap_later(void **state)
 				want = seen[i];
 				assert_false(
 					atomic_compare_exchange_strong(chan_mark(ch, w), &want, 0));
-				/* The write position never comes again, either. */
+				/* The write position never becomes w again, either. */
 				want = w;
 				assert_false(atomic_compare_exchange_strong(&ch->block->write,
 									    &want, 0));
@@ -368,7 +368,7 @@ attach_to_a_live_channel(void **state)
 	assert_true(before.write == after.write && before.read == after.read &&
 		    before.free == after.free);
 	assert_int_equal(after.participants, 2);
-	/* Each frame is delivered once, in turn. */
+	/* The two readers take turns, and get each frame once. */
 	for (i = 1; i < 8; i++) {
 		assert_int_equal(recv_number(i % 2 ? more : ch, &n), 0);
 		assert_int_equal(n, i);
@@ -469,7 +469,9 @@ a_callback_that_fails(void **state)
 	shared_make(&s, &conf);
 	ch = shared_attach(&s, NULL);
 	fill_up(ch, 2);
-	/* Types 1 and 2: the first is taken, the second fails. */
+	/*
+	 * Two frames, of types 1 and 2: the callback accepts the first, and fails for the second.
+	 */
 	assert_int_equal(leat_channel_dispatch(ch, 8, refuse_odd, &calls), 1);
 	assert_int_equal(calls, 2);
 	while ((ret = leat_channel_dispatch(ch, 8, refuse_odd, &calls)) == -5)

@@ -204,7 +204,7 @@ one_writers_order_holds(void **state)
 	assert_int_equal(send_number(t.writer, 2, LEN), 0);
 	assert_int_equal(leat_channel_commit(t.slow), 0);
 	assert_int_equal(send_number(t.slow, 11, LEN), 0);
-	/* A burst of the reader that did not set A aside. */
+	/* t.reader did not set A aside: in its bursts A comes before B, too. */
 	assert_int_equal(leat_channel_peek(t.reader, f, 3), 1);
 	assert_true(frame_whole(f[0].data, f[0].len, &n));
 	assert_int_equal(n, 10);
@@ -323,7 +323,7 @@ bursts_and_aborts(void **state)
 	(void)state;
 	trio_make(&t);
 	reserve_number(t.slow, 0);
-	/* The reservation keeps its room until it ends: other writers can fill the rest. */
+	/* The reservation keeps its room until it is aborted: other writers can fill the rest. */
 	for (n = 1; send_number(t.writer, n, LEN) == 0; n++)
 		expect(t.reader, n);
 	assert_int_equal(send_number(t.writer, n, LEN), -EAGAIN);
@@ -332,8 +332,8 @@ bursts_and_aborts(void **state)
 	expect(t.reader, n);
 	expect_none(t.reader);
 	/*
-	 * A writer that overwrites the oldest frame overwrites nothing when that would make no
-	 * room.
+	 * The reservation is the oldest, so overwriting committed frames would make no room: a
+	 * writer with DROP_OLDEST overwrites none.
 	 */
 	{
 		const struct leat_channel_opts opts = { .full = LEAT_CHANNEL_FULL_DROP_OLDEST };
@@ -346,7 +346,7 @@ bursts_and_aborts(void **state)
 			;
 		assert_int_equal(count_of(drop, LEAT_CHANNEL_OVERWRITTEN), 0);
 		assert_int_equal(leat_channel_commit(t.slow), 0);
-		/* The committed frame is the oldest now. */
+		/* The frame that t.slow committed is the oldest now, and is overwritten. */
 		assert_int_equal(send_number(drop, n, LEN), 0);
 		assert_int_equal(count_of(drop, LEAT_CHANNEL_OVERWRITTEN), 1);
 		while (n-- > 2) {

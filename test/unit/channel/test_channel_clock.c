@@ -115,8 +115,8 @@ a_burst_waits_no_longer_than_one_frame(void **state)
 }
 
 /*
- * The first room to appear is at the end of the buffer, too short for the frame: the send waits on,
- * but not beyond its time limit.
+ * The first room that appears is too short for the frame: the send waits on, but not beyond its
+ * time limit.
  */
 static void
 a_send_waits_no_longer_than_it_may(void **state)
@@ -131,8 +131,8 @@ a_send_waits_no_longer_than_it_may(void **state)
 	(void)state;
 	for (k = 0; k < 2; k++) {
 		/*
-		 * The next frame begins in the last 512 bytes of the buffer; 7 frames of 512 bytes
-		 * lie before.
+		 * Fill the buffer with 7 frames of 512 bytes and one of 448. The next frame, of 1
+		 * KiB, has no room until more than one of them was read.
 		 */
 		ch = make_writer(&s, 0, k == 0 ? 100 * MS : 200 * MS);
 		for (i = 0; i < 7; i++)

@@ -66,7 +66,10 @@ check_broken(struct cut *c, struct leat_channel *ch)
 	uint8_t data[LEN];
 
 	(void)c;
-	/* The rest of a page that is still partly in the file reads as zeros: recover sees that. */
+	/*
+	 * The rest of a page that is still partly in the file reads as zeros:
+	 * leat_channel_recover() sees that.
+	 */
 	assert_int_equal(leat_channel_recover(ch), -EPROTO);
 	assert_int_equal(leat_channel_peek(ch, &f, 1), -EPROTO);
 	assert_int_equal(leat_channel_recv(ch, data, LEN, NULL, NULL), -EPROTO);
@@ -89,10 +92,7 @@ under_a_reader(void **state)
 	(void)state;
 	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		make(&c);
-		/*
-		 * The file is truncated before one participant reads, and while another holds
-		 * frames.
-		 */
+		/* Truncate the file before c.other reads, and while c.ch holds four frames. */
 		assert_int_equal(leat_channel_peek(c.ch, f, 4), 4);
 		assert_int_equal(ftruncate(c.fd, sizes[i]), 0);
 		ret = leat_channel_recv(c.other, data, LEN, NULL, NULL);
@@ -162,8 +162,8 @@ under_waiters(void **state)
 		for (k = 0; k < 2; k++) {
 			w[k] = (struct waiter){ .ch = k ? c.joined : c.other, .room = k == 1 };
 			/*
-			 * The first thread finds no frame, the second no room: the channel is
-			 * emptied, then filled.
+			 * Thread 0 waits for a frame, so the channel is emptied first. Thread 1
+			 * waits for room, so the channel is filled first.
 			 */
 			if (k == 0) {
 				while (recv_number(c.ch, &n) == 0)

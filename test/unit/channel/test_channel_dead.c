@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Dead or alive: what a participant holds goes to others when it is dead, also by exec(), and never
- * before. This holds for an observer in another pid, time or mount namespace, and with another
- * namespace's /proc or none.
+ * Dead or alive: what a participant holds goes to others once its process has died or has called
+ * exec(), and never before. This holds for an observer in another pid, time or mount namespace, and
+ * with another namespace's /proc or none.
  */
 
 #include <fcntl.h>
@@ -303,8 +303,8 @@ a_child_keeps_no_parent_alive(void **state)
 }
 
 /*
- * In the child of a fork the handle is not the participant: closing it there leaves the parent's as
- * it is.
+ * In the child of a fork the handle is not the participant: closing the handle there leaves the
+ * parent's participant as it is.
  */
 static void
 a_child_closes_nothing(void **state)
@@ -506,7 +506,8 @@ be_another_init(pid_t holder, int ready)
 }
 
 /*
- * Move this process to the namespace, or, with another pid namespace, its next child.
+ * Make the namespaces of `where`, and move this process there. Only its next child moves to a new
+ * pid or time namespace.
  * @return NULL, or what the kernel does not allow
  * @param init
  *   Set to a process that the caller must kill, if not 0.
@@ -574,7 +575,7 @@ look(const struct block *b, const struct holder *h, bool may_refuse, int ready)
 	return 0;
 }
 
-/* Look at the holder from another namespace, in a process of its own. */
+/* In a child of the test: move to another namespace, and look at the holder from there. */
 static int
 go_and_look(const struct block *b, enum where where, const struct holder *h, pid_t holder,
 	    int ready)

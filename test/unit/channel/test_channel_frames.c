@@ -70,7 +70,10 @@ a_frame_of_a_dead_reader_is_marked(void **state)
 	}
 }
 
-/* Each time a frame is given back counts; a frame that was set aside and committed late is new. */
+/*
+ * f.redelivered counts how often the frame was given back. A frame that was set aside and committed
+ * late counts as new.
+ */
 static void
 redelivered_counts_deliveries(void **state)
 {
@@ -241,7 +244,7 @@ counters_are_of_who_has_the_slot(void **state)
 
 	(void)state;
 	ch = make(&s, 0, LEAT_CHANNEL_FULL_FAIL);
-	/* The counter of this slot is about to wrap. */
+	/* The count of sent frames in slot 1 is about to wrap. */
 	ch->block->slots[1].count[LEAT_CHANNEL_SENT] = UINT64_MAX - 2;
 	for (i = 0; i < 3; i++) {
 		other = shared_attach(&s, NULL);

@@ -63,7 +63,10 @@ lie_somewhere(const struct fenced *f, uint64_t *rnd)
 	_Atomic uint64_t *w = (_Atomic uint64_t *)f->mem;
 	size_t words = f->bytes / 8, at = test_random(rnd) % words;
 
-	/* In half of the cases, overwrite one of the words that matter most. */
+	/*
+	 * In half of the cases, overwrite the first word of a line: write, read, free, data, room
+	 * or count.
+	 */
 	if (test_random(rnd) % 2 == 0)
 		at = CHAN_LINE / 8 * (test_random(rnd) % 6 + 1);
 	atomic_store_explicit(&w[at], lie(rnd, w[at]), memory_order_relaxed);
@@ -123,7 +126,7 @@ use(const struct fenced *f, struct leat_channel *ch, uint64_t *rnd)
 
 /*
  * Attach again and again while another thread overwrites the block: attach refuses impossible
- * values, and what it accepts does no harm.
+ * values, and the values that it accepts do no harm.
  */
 static void
 lies_between_calls(void **state)

@@ -145,8 +145,8 @@ setup_dead(struct ctx *c)
 }
 
 /*
- * Do the same on another channel first, so that what happens only once (symbols, stdio) is not
- * stepped through.
+ * Let this process do what the child will do, on another channel, so that what happens only once
+ * (symbols, stdio) is not stepped through in the child.
  */
 static void
 warm_up(const struct ctx *c)
@@ -189,7 +189,7 @@ start_child(const struct ctx *c)
 	if (pid != 0)
 		return pid;
 	warm_up(c);
-	/* Steps take long, so that the child must not look for dead participants by time. */
+	/* Steps take long: the child must not look for dead participants at intervals. */
 	opts.check_ms = 60000;
 	ch = shared_try(&c->s, &opts);
 	if (ch == NULL || !stepper_here(true))
@@ -202,7 +202,7 @@ start_child(const struct ctx *c)
 
 /*
  * Read all frames.
- * @return the errno that ended it
+ * @return the errno of the read that ended the loop
  */
 static int
 drain(struct leat_channel *ch, unsigned int patience, uint32_t *got)
@@ -244,7 +244,10 @@ survive(const struct ctx *c, struct leat_channel *ch, unsigned int k)
 	bool ended;
 	int ret;
 
-	/* A survivor that attached after the death has recovered the dead when it attached. */
+	/*
+	 * c->parent was attached before the death, so it finds at least one dead participant.
+	 * Another survivor has recovered the dead already, when it attached.
+	 */
 	assert_in_range(leat_channel_recover(ch), ch == c->parent ? 1 : 0, 3);
 	assert_int_equal(leat_channel_recover(ch), 0);
 	if (c->sc->with == SLOW_LAST)
@@ -302,7 +305,9 @@ kill_after(struct ctx *c, unsigned int k)
 	for (i = 0; i < k; i++) {
 		if (c->sc->with == ASIDE)
 			set_aside(c);
-		/* The call took fewer instructions this time: the child is killed after it. */
+		/*
+		 * The call took fewer instructions this time: the child is killed after the call.
+		 */
 		if (!stepper_step(pid))
 			break;
 	}
@@ -324,9 +329,10 @@ go_round(struct leat_channel *ch)
 }
 
 /*
- * Stop the child after a number of changes of the memory, while another participant recovers, reads
- * all and, if laps is set, goes round the buffer twice; then let the child go on.
- * @return whether the child made that number of changes
+ * Stop the child when it has changed the memory `changes` times. Meanwhile another participant
+ * recovers and, if laps is set, reads all and goes round the buffer twice. Then let the child go
+ * on.
+ * @return whether the child changed the memory that often
  */
 static bool
 stop_after(struct ctx *c, unsigned int changes, bool laps)
@@ -347,7 +353,7 @@ stop_after(struct ctx *c, unsigned int changes, bool laps)
 		memcpy(last.mem, c->s.mem, last.bytes);
 		seen++;
 	}
-	/* The child may have freed both slots already. */
+	/* The child, which recovers, may have freed both dead participants' slots already. */
 	assert_in_range(leat_channel_recover(c->parent), 0, 2);
 	assert_int_equal(leat_channel_recover(c->parent), 0);
 	if (laps) {

@@ -14,7 +14,7 @@
 
 struct crafted {
 	const char *name;
-	uint32_t (*len)(uint32_t i, uint32_t n); /* length in the mark of granule i, of n */
+	uint32_t (*len)(uint32_t i, uint32_t n); /* length in the mark of granule i of n */
 	enum chan_state state;			 /* of all marks but the first */
 };
 
@@ -49,8 +49,8 @@ static const struct crafted shapes[] = {
 };
 
 /*
- * Let the whole buffer be held by the dead participant of slot.
- * @return granules
+ * Let the dead participant in this slot hold the whole buffer.
+ * @return the number of granules that it holds
  */
 static uint32_t
 craft(struct leat_channel *ch, const struct crafted *c, uint32_t slot)
@@ -65,7 +65,7 @@ craft(struct leat_channel *ch, const struct crafted *c, uint32_t slot)
 	return n;
 }
 
-/* @return the slot of a dead participant, whose two frames are then overwritten by the test */
+/* @return the slot of a dead participant that holds two frames, which the test then overwrites */
 static uint32_t
 make_dead(const struct shared *s, struct leat_channel *ch)
 {
@@ -183,7 +183,10 @@ many_dead_are_one_walk(void **state)
 	shared_free(&s);
 }
 
-/* A claim whose frames do not end together is reported as corrupt, and is not an endless walk. */
+/*
+ * A claim whose frames do not add up to its length is reported as corrupt: recovery does not walk
+ * without end.
+ */
 static void
 frames_claimed_together_must_fit(void **state)
 {
@@ -218,10 +221,7 @@ struct lying {
 	struct leat_channel *writer, *reader;
 };
 
-/*
- * A channel with frames of which the first two were read, the third was given back, and others wait
- * to be read.
- */
+/* Send 8 frames: frames 0 and 1 are read, frame 2 is given back, and the others wait to be read. */
 static void
 lying_make(struct lying *l, uint64_t start)
 {
@@ -250,8 +250,8 @@ lying_free(struct lying *l)
 }
 
 /*
- * Read all frames, in no more turns than that takes: impossible values are reported, and deadlines
- * are kept.
+ * Read until a call fails, which must happen within 100 turns.
+ * @return the errno of that call
  */
 static int
 read_out(struct leat_channel *ch)
@@ -325,8 +325,8 @@ a_bad_lap_is_said(void **state)
 
 	(void)state;
 	/*
-	 * Flip each bit of the lap: of the oldest mark, of the mark that was given back, and of the
-	 * mark at the read position.
+	 * Flip one bit of the lap in one of three marks: that of the oldest frame, of the frame
+	 * that was given back, and of the frame at the read position.
 	 */
 	for (bit = MARK_LEN_SHIFT + 6; bit < 64; bit += 5) {
 		for (k = 0; k < 9; k++) {
@@ -342,7 +342,7 @@ a_bad_lap_is_said(void **state)
 	}
 }
 
-/* A mark's state that does not exist, and an impossible read position. */
+/* A state that does not exist in a mark, and an impossible read position, are reported. */
 static void
 other_lies_are_said(void **state)
 {
@@ -365,7 +365,7 @@ other_lies_are_said(void **state)
 		assert_int_equal(read_out(l.reader), -EPROTO);
 		lying_free(&l);
 	}
-	/* A file that was truncated and grew again. */
+	/* A file that was truncated and grown again reads as zeros: this is reported, too. */
 	lying_make(&l, 64);
 	memset(l.s.mem, 0, l.s.bytes);
 	assert_int_equal(read_out(l.reader), -EPROTO);

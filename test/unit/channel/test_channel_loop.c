@@ -99,7 +99,9 @@ nothing_is_missed(void **state)
 	assert_int_equal(send_number(ch, 2, 8), 0);
 	assert_true(is_notified(r));
 	assert_int_equal(recv_number(r, &n), 0);
-	/* Arm reports a second frame, which came while the participant was not armed. */
+	/*
+	 * r is not armed when the next frame arrives: arm reports that frame, and does not notify.
+	 */
 	assert_int_equal(send_number(ch, 3, 8), 0);
 	assert_int_equal(leat_channel_arm(r, FRAMES, 0), FRAMES);
 	assert_false(is_notified(r));
@@ -108,8 +110,8 @@ nothing_is_missed(void **state)
 }
 
 /*
- * Participants arm, some before another one consumes the frame, and all after it: each is notified
- * of the end, and arm reports the end, too.
+ * Participants 0 to k - 1 arm before r[3] takes the only frame, and all four after it. All are
+ * notified of the end but r[2], which asks for room, and has it. Then arm reports the end to each.
  */
 static void
 the_end_is_told_to_all(void **state)

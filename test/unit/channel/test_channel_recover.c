@@ -117,6 +117,7 @@ pair_free(struct pair *p)
  * A reader has died with frame 0. Frames arrive every gap_ns, and each call of the living reader
  * finds one. A reader that was busy until now may look at the clock after 8 calls for the first
  * time.
+ * @return the time from the death until the living reader gets frame 0, ns
  */
 static uint64_t
 time_until_it_comes(uint64_t gap_ns, bool waits)
@@ -131,7 +132,7 @@ time_until_it_comes(uint64_t gap_ns, bool waits)
 	assert_int_equal(send_number(p.writer, 0, 8), 0);
 	victim_start(&p.s, &v);
 	/*
-	 * The reader was busy for a while before. As long as frame 0 is held there is room for 62
+	 * Keep the reader busy before the death. As long as frame 0 is held there is room for 62
 	 * frames.
 	 */
 	for (i = 1; i < 10; i++) {
@@ -190,7 +191,7 @@ short_waits_add_up(void **state)
 		for (k = 0, ret = -ETIMEDOUT; k < 100000 && ret == -ETIMEDOUT; k++) {
 			ret = leat_channel_wait(p.reader, waits[i]);
 			/*
-			 * In one of three rounds, the time passes outside the call, which does not
+			 * In every third round, the time passes outside of the call, which does not
 			 * wait.
 			 */
 			if (k % 3 == 0 && ret == -ETIMEDOUT) {
@@ -414,7 +415,7 @@ static void
 its_frames_are_read_at_the_end(void **state)
 {
 	const struct leat_channel_opts opts = { .check_ms = 10, .wait = LEAT_CHANNEL_WAIT_SLEEP };
-	/* Frames that are taken in one call do not cross the buffer's end. */
+	/* Frames 0 and 1 end at the buffer's end, which the frames of one call never cross. */
 	struct victim v[3] = { { .take = 2 }, { .take = 3 }, { .take = 1 } };
 	unsigned int i, got = 0;
 	struct pair p;
@@ -431,7 +432,7 @@ its_frames_are_read_at_the_end(void **state)
 	assert_int_equal(recv_number(p.reader, &n), -EAGAIN);
 	for (i = 0; i < 3; i++) {
 		victim_end(&v[i]);
-		/* wait returns 0 when there may be a frame: there may be none. */
+		/* wait returns 0 when there may be a frame: recv_number() may find none. */
 		while ((ret = leat_channel_wait(p.reader, 30 * MS)) == 0)
 			got += recv_number(p.reader, &n) == 0;
 		assert_int_equal(ret, i < 2 ? -ETIMEDOUT : -ESHUTDOWN);
@@ -441,8 +442,8 @@ its_frames_are_read_at_the_end(void **state)
 }
 
 /*
- * No participant looks for the dead by time here: a reader that waits at the end is woken by the
- * reader that consumes the last frame, in a call and in a loop.
+ * No participant looks for the dead at intervals here. The reader that consumes the last frame
+ * wakes a reader that waits for the end, be it in a call or in a loop.
  */
 static void
 who_is_through_wakes_the_others(void **state)
@@ -467,7 +468,7 @@ who_is_through_wakes_the_others(void **state)
 		assert_int_equal(send_number(holder, 1, 8), 0);
 		assert_int_equal(send_number(holder, 2, 8), 0);
 		assert_int_equal(leat_channel_peek(holder, f, 2), 2);
-		/* The loop was armed before the end, and arms again then. */
+		/* The loop was armed before the end, and is armed again after it. */
 		assert_int_equal(leat_channel_arm(loop, LEAT_CHANNEL_ARM_FRAMES, 0), 0);
 		assert_int_equal(leat_channel_terminate(holder), 0);
 		assert_int_equal(read(leat_channel_fd(loop), &n, sizeof(n)), sizeof(n));

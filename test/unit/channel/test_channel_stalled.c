@@ -25,7 +25,7 @@
 #define LAP (SIZE / 256)
 #define NUMBERS 4096
 #define CHILD 4000  /* number of the child's first frame */
-#define STOPS 50000 /* limit of instructions that are examined */
+#define STOPS 50000 /* examine at most this many instructions */
 
 static bool more;
 
@@ -131,7 +131,7 @@ static const struct scenario scenarios[] = {
 	{ "a reader that gives back", { 0 }, 3, false, act_give_back, 0 },
 	/*
 	 * Headers of old frames lie where the next frame will be: a reader that reads the header
-	 * before the mark gets an old one.
+	 * before the mark gets an old header.
 	 */
 	{ "a reader where nothing is yet: header before mark", { 0 }, 0, false, act_read, 0 },
 	{ "who recovers", { 0 }, 3, true, act_recover, 0 },
@@ -154,7 +154,10 @@ receive(struct ctx *c)
 static int
 send_next(struct ctx *c)
 {
-	/* Send a different length each time, so that a stale header is a wrong one. */
+	/*
+	 * Send a different length each time, so that a header left by an older frame has a wrong
+	 * length.
+	 */
 	int ret = send_number(c->parent, c->next, LEN - c->next % 50);
 
 	if (ret == 0)
@@ -186,7 +189,7 @@ start(struct ctx *c)
 	uint32_t i;
 	pid_t pid;
 
-	/* Steps take long, so that the child must not look for dead participants by time. */
+	/* Steps take long: the child must not look for dead participants at intervals. */
 	opts.check_ms = 60000;
 	shared_make(&c->s, &conf);
 	c->parent = shared_attach(&c->s, NULL);
@@ -212,13 +215,13 @@ start(struct ctx *c)
 		_exit(0);
 	}
 	stepper_await(pid);
-	/* A participant that attaches recovers the dead: the child was attached before. */
+	/* Make a dead participant only now: the child would have recovered it when it attached. */
 	if (c->sc->dead)
 		shared_make_dead(&c->s, 1, LEN);
 	return pid;
 }
 
-/* No frame is missing or came twice, and the channel is in order. */
+/* No frame is missing or came twice, and the channel can be inspected. */
 static void
 check(struct ctx *c, unsigned int k)
 {
@@ -316,7 +319,7 @@ goes_on_later(void **state)
 	stepper_kill(pid);
 	leat_channel_close(c.parent);
 	shared_free(&c.s);
-	/* A stop costs as many steps as it is far from the start: later stops are fewer. */
+	/* A stop before instruction i takes i steps: later stops are fewer. */
 	stride = 1 + (unsigned int)((uint64_t)k * k / (more ? 5000000 : 50000));
 	if (stride > k / 16 + 1)
 		stride = k / 16 + 1;

@@ -30,7 +30,7 @@
 #define NUMBERS (1u << 23)
 
 struct notes {
-	atomic_uint next[WRITERS]; /* numbers below this one may have been sent */
+	atomic_uint next[WRITERS]; /* the writer may have sent the numbers below this one */
 	atomic_uint torn;
 	atomic_uint failed;
 	atomic_ullong read;

@@ -127,13 +127,16 @@ wait_once(void *arg)
 	struct waiter *w = arg;
 
 	atomic_store(&w->in, true);
-	/* The limit is shorter than NEVER_MS, after which a wait looks without being woken. */
+	/*
+	 * The limit is shorter than NEVER_MS, after which a wait would look again without being
+	 * woken.
+	 */
 	w->ret = w->room ? leat_channel_wait_room(w->ch, w->len, NEVER_MS / 2 * UINT64_C(1000000))
 			 : leat_channel_wait(w->ch, NEVER_MS / 2 * UINT64_C(1000000));
 	return NULL;
 }
 
-/* Signals arrive, and end none of the ways to wait; only the frame does. */
+/* Signals end no wait, in whichever way the thread waits: only the frame ends it. */
 static void
 a_signal_ends_no_wait(void **state)
 {
@@ -179,8 +182,8 @@ a_signal_ends_no_wait(void **state)
 }
 
 /*
- * Four threads wait, two for frames and two for room; all are told of the end, and no sleeper bit
- * stays set.
+ * Two threads wait, in turn: w[0] for a frame, w[1] for room. The end wakes each, and no sleeper
+ * bit stays set.
  */
 static void *
 wait_for_ends(void *arg)
@@ -224,8 +227,8 @@ terminate_wakes_all(void **state)
 		for (k = 0; k < 2; k++)
 			ch[k] = shared_attach(&s, &opts);
 		/*
-		 * One thread finds no frame, since it reads another channel's side; the other finds
-		 * no room.
+		 * In even rounds the channel is full, and w[1] waits for room. In odd rounds the
+		 * channel is empty, and w[0] waits for a frame.
 		 */
 		if (i % 2 == 0) {
 			for (n = 0; n < 4 && send_number(main_ch, n, 1000) == 0; n++)
@@ -234,7 +237,9 @@ terminate_wakes_all(void **state)
 		} else {
 			__atomic_store_n(&w[0].ch, ch[0], __ATOMIC_RELEASE);
 		}
-		/* Sometimes the threads sleep by then, sometimes they are about to. */
+		/*
+		 * In some rounds the thread sleeps when the channel ends, in others it is about to.
+		 */
 		for (n = 0; n < i % 64; n++)
 			sched_yield();
 		assert_int_equal(leat_channel_terminate(main_ch), 0);
@@ -339,7 +344,7 @@ dropping_an_invalid_frame_wakes_writers(void **state)
 	chan_frame(ch, 0)->type = 0;
 	sleep_for_room(&w, &s);
 	assert_int_equal(leat_channel_peek(ch, &f, 1), 1);
-	/* The second frame is still held. */
+	/* woke() returned while the second frame was still held: the dropped one made the room. */
 	woke(&w);
 	assert_int_equal(leat_channel_consume(ch), 0);
 	leat_channel_close(ch);
