@@ -131,7 +131,10 @@ test_not_asked(void **state)
 	mm_arrive(&mm, 0, MM_TAG(1, mm_base(0), 0), mm_in, mm_head(2, 2, 0, "hi"));
 	mm_drive(&mm);
 	assert_int_equal(rx.status, 0);
-	/* The credit for that message, which is returned at once. */
+	/*
+	 * The context returns the credit of the received message at once; the device completes that
+	 * send.
+	 */
 	credit = mm_posted(0, LEAT_OP_TSEND, MM_TAG(3, MM_THERE, 0));
 	assert_non_null(credit);
 	mm_finish(&mm, credit, 0, 0);

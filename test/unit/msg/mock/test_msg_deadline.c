@@ -68,7 +68,8 @@ ended(struct mm *mm, int status)
 }
 
 /*
- * Requests that have not begun come back in order; the next messages go to the requests after them.
+ * Requests that expire before they have begun come back, each in its turn. The next message goes to
+ * the next request that has not expired.
  */
 static void
 test_waiting(void **state)
@@ -88,7 +89,7 @@ test_waiting(void **state)
 	post(c, &rx[0], buf, 8, true);
 	mm_recv(c, &rx[1], buf, 8);
 	post(c, &rx[2], buf, 8, true);
-	/* Two credits: the third send waits. */
+	/* There are two credits: tx[2] waits. */
 	mm_send(c, &tx[0], "0", 1);
 	mm_send(c, &tx[1], "1", 1);
 	post(c, &tx[2], (void *)(uintptr_t) "2", 1, false);
@@ -99,7 +100,7 @@ test_waiting(void **state)
 	mm_drive(&mm);
 	assert_int_equal(mm.nb_back, 0);
 	expire(&mm);
-	/* The third receive has expired, too, but waits for the second, which has no deadline. */
+	/* rx[2] has expired, too, but waits for rx[1], which has no deadline. */
 	assert_int_equal(mm.nb_back, 2);
 	assert_int_equal(rx[0].status, -ETIMEDOUT);
 	assert_int_equal(tx[2].status, -ETIMEDOUT);
@@ -113,7 +114,7 @@ test_waiting(void **state)
 	back(&mm, 3, &rx[2], -ETIMEDOUT, 0);
 	leat_msg_conn_stats_get(c, &stats);
 	assert_int_equal(stats.expired, 3);
-	/* With new credit the next send goes, and the expired one does not. */
+	/* With new credit tx[3] is sent; tx[2], which has expired, is not. */
 	mm_send(c, &tx[3], "3", 1);
 	bytes = mm_posted(0, LEAT_OP_TSEND, MM_TAG(1, MM_THERE, 2))->buf;
 	assert_int_equal(bytes[16], '3');
@@ -221,7 +222,10 @@ test_announced(void **state)
 			assert_int_equal(mm_posted(0, LEAT_OP_TRECV, MM_TAG(2, base, 0))->size, 0);
 			mm_sent(&mm, 0, MM_TAG(3, MM_THERE, 1), drop, sizeof(drop));
 		}
-		/* The connection goes on, even if the answer never comes. */
+		/*
+		 * The connection goes on before the sender has answered the drop with an empty
+		 * payload.
+		 */
 		n = mm_head(2, 2, 0, "ok");
 		mm_arrive(&mm, 0, MM_TAG(1, base, 1), mm_in, n);
 		mm_drive(&mm);
@@ -326,7 +330,7 @@ test_given_up(void **state)
 
 /*
  * Plain mode: a receive's deadline passes when nothing, the length, or the payload of its message
- * has arrived. Then a send's deadline passes when it has begun.
+ * has arrived. In the last round a send's deadline passes when the send has begun.
  */
 static void
 test_plain(void **state)
@@ -356,7 +360,10 @@ test_plain(void **state)
 			continue;
 		}
 		back(&mm, 0, &req, -ETIMEDOUT, i == 0 ? 0 : 5);
-		/* The message comes late; it is dropped if the expired receive had its length. */
+		/*
+		 * i == 0: the late message goes to the next receive. i == 1: the expired receive
+		 * had its length, so its payload is dropped.
+		 */
 		mm_recv(c, &req, buf, 8);
 		mm_drive(&mm);
 		if (i == 0)
@@ -378,7 +385,7 @@ test_plain(void **state)
 	}
 }
 
-/* A hundred thousand requests expire together: no call looks at more than a few hundred. */
+/* 100,000 requests expire together: on average a call handles between 128 and 256 of them. */
 static void
 test_many(void **state)
 {

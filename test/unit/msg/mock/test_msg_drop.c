@@ -12,7 +12,7 @@
 
 static const struct leat_msg_conn_conf plain = { .mode = LEAT_MSG_PLAIN };
 
-/* Let a control message arrive: credit of 2 B, nothing granted. */
+/* Let a control message arrive that gives credit to id 2. */
 static void
 ctrl_arrives(struct mm *mm, uint64_t base, uint32_t id, uint8_t granted, uint8_t kind,
 	     uint8_t reason, uint8_t arg)
@@ -146,8 +146,8 @@ test_large(void **state)
 		assert_memory_equal(buf[1], mm_in, 99);
 		goes_on(&mm, c, base, 2);
 		/*
-		 * An empty payload arrives for the dropped message, or the real one, which was in
-		 * flight.
+		 * The sender answers the drop with an empty payload; or (real) its payload, which
+		 * was in flight, arrives.
 		 */
 		op->len = 0;
 		mm_finish(&mm, op, real ? -EMSGSIZE : 0, real ? 99 : 0);
@@ -285,7 +285,7 @@ test_plain(void **state)
 	}
 }
 
-/* A receive that can get no buffer at all takes no message away. */
+/* rx[0] has no buffer, and can get none: it takes no message away. */
 static void
 test_no_buffer(void **state)
 {
@@ -312,8 +312,8 @@ test_no_buffer(void **state)
 }
 
 /*
- * A message is dropped, and the answer never comes: messages that arrived after it can be received
- * after the end.
+ * A message is dropped, and its sender never answers the drop: messages that arrived after it can
+ * be received after the connection's end.
  */
 static void
 test_ends_meanwhile(void **state)

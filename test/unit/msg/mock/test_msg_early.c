@@ -12,7 +12,7 @@
 
 static const struct leat_msg_conn_conf plain = { .mode = LEAT_MSG_PLAIN };
 
-/* Open a connection with a receive of 8 B, for which the payload's receive is posted. */
+/* Open a connection with a receive of 8 B, and check that the receive of its payload is posted. */
 static struct leat_msg_conn *
 open_early(struct mm *mm, struct leat_msg_req *req, char *buf)
 {
@@ -176,7 +176,10 @@ test_zero(void **state)
 	mm_drive(&mm);
 	back_with(&mm, 0, &req, 0, "");
 
-	/* The next message seems to have no payload, either. */
+	/*
+	 * After a message without a payload, no payload's receive is posted early for the next
+	 * request.
+	 */
 	mm_recv(c, &req, buf, 8);
 	mm_drive(&mm);
 	assert_null(mm_posted(0, LEAT_OP_TRECV, DATA_TAG(1)));

@@ -168,7 +168,7 @@ test_stream(void **state)
 	assert_int_equal(heads_posted(), CREDITS);
 }
 
-/* Check that the second and the third request come back, and that the third has this contents. */
+/* Check that the second and the third request come back, and that the third has these contents. */
 static void
 gives_two(const char *third)
 {

@@ -216,8 +216,8 @@ test_controls(void **state)
 }
 
 /*
- * Two heads arrive, then the peer ends, then two receives of that size are posted. Check the
- * statuses with which they come back.
+ * Two heads arrive, then the peer ends, then two receives of `size` bytes are posted. Check that
+ * these come back with the statuses `first` and `second`.
  */
 static void
 over(const struct step steps[2], uint64_t size, int first, int second)
@@ -259,8 +259,8 @@ test_over(void **state)
 }
 
 /*
- * A message is dropped when its sender can't be told any more: later messages are received after
- * the end.
+ * The connection has ended when a message is dropped: its sender can't be told. The message after
+ * it is received nevertheless.
  */
 static void
 test_over_behind_dropped(void **state)
@@ -288,8 +288,8 @@ static void
 test_answers(void **state)
 {
 	/*
-	 * argument of the last answer: beyond the messages sent, or before the messages answered
-	 * already
+	 * impossible arguments of the last answer: more messages than were sent, or fewer than were
+	 * answered already
 	 */
 	static const uint32_t wrong[] = { 3, 1, 0, UINT32_MAX, UINT32_C(1) << 31 };
 	unsigned int i, k;
@@ -381,8 +381,8 @@ test_answers_of_fragments(void **state)
 }
 
 /*
- * Many control messages of each kind that costs the peer nothing: one answer at a time is in
- * flight, and nothing grows.
+ * 1,000 control messages of each kind that costs the peer nothing: at most one answer is in flight,
+ * and no further receive is posted.
  */
 static void
 test_flood(void **state)
@@ -408,7 +408,7 @@ test_flood(void **state)
 			assert_int_equal(mm_count(LEAT_OP_TRECV), recvs);
 			assert_true(mm_count(LEAT_OP_TSEND) <= 1);
 		}
-		/* One answer was posted at once, and one stands for all that came since. */
+		/* The first PING was answered at once, and one PONG answers all the others. */
 		while ((op = mm_posted(0, LEAT_OP_TSEND, MM_TAG(CTRL, MM_THERE, pongs))) != NULL) {
 			assert_int_equal(((const uint8_t *)op->buf)[8], PONG);
 			mm_finish(&mm, op, 0, op->size);

@@ -135,7 +135,7 @@ never(int status, int req_status)
 	assert_null(rx[0].buf);
 	assert_int_equal(rx[1].status, req_status);
 	assert_int_equal(rx[2].status, req_status);
-	/* Dropped messages stay dropped: nothing comes after the end. */
+	/* Both messages were dropped: rx[3] gets neither, though there is a buffer now. */
 	give_back();
 	mm_recv(c, &rx[3], NULL, 64);
 	mm_drive(&mm);
@@ -239,7 +239,7 @@ test_posted_later(void **state)
 }
 
 /*
- * After this side closed the connection, all requests come back within these turns: none of them
+ * After this side closed the connection, all requests come back within `turns` turns: none of them
  * waits for a buffer.
  */
 static void
@@ -338,7 +338,7 @@ test_end_twice(void **state)
 
 /*
  * The connection has ended, and receives wait for a buffer: they can be cancelled, and the message
- * goes to the next one.
+ * goes to the next receive.
  */
 static void
 test_cancel_after_end(void **state)

@@ -26,7 +26,9 @@ test_send_bytes(void **state)
 	mm_send(c, &req[2], big, sizeof(big));
 	assert_int_equal(mm_count(LEAT_OP_TSEND), 5);
 
-	/* The last send completes first; no request comes back before the first. */
+	/*
+	 * Both sends of req[1] and of req[2] complete first; no request comes back before req[0].
+	 */
 	mm_sent(&mm, 0, 0x200000002, big, sizeof(big));
 	mm_sent(&mm, 0, 0x100000002, len3, 8);
 	mm_sent(&mm, 0, 0x100000001, len0, 8);
@@ -34,8 +36,7 @@ test_send_bytes(void **state)
 	mm_drive(&mm);
 	assert_int_equal(mm.nb_back, 0);
 	/*
-	 * Of the first message only the send of the length is out: the request comes back when both
-	 * its ops have come back.
+	 * Of req[0] only the send of the length was left: when it completes, all three come back.
 	 */
 	mm_sent(&mm, 0, 0x100000000, len5, 8);
 	mm_drive(&mm);
@@ -281,7 +282,7 @@ test_alloc(void **state)
 	assert_int_equal(mm.nb_back, 1);
 	assert_ptr_equal(req[0].buf, mem);
 	assert_memory_equal(mem, "abcdef", 6);
-	/* Beyond the limit no buffer is asked for. */
+	/* The message is longer than the 10 B of req[1]: no buffer is asked for. */
 	nb_allocs = 0;
 	mm_arrive64(&mm, 0, LEN_TAG(1), 11);
 	mm_drive(&mm);
@@ -440,12 +441,12 @@ test_cancel(void **state)
 		mm_recv(c, &rx[i], buf[i], 4);
 	mm_arrive64(&mm, 0, LEN_TAG(0), 4);
 	mm_drive(&mm);
-	/* its message has begun to arrive */
+	/* the message of rx[0] has begun to arrive */
 	assert_int_equal(leat_msg_cancel(&rx[0]), -EOPNOTSUPP);
 	assert_int_equal(leat_msg_cancel(&rx[1]), 0);
 	assert_int_equal(leat_msg_cancel(&rx[1]), -ENOENT);
 	mm_drive(&mm);
-	assert_int_equal(mm.nb_back, 0); /* the cancelled one waits for its turn */
+	assert_int_equal(mm.nb_back, 0); /* rx[1] waits for rx[0] */
 	mm_arrive(&mm, 0, DATA_TAG(0), "0000", 4);
 	mm_arrive64(&mm, 0, LEN_TAG(1), 4);
 	mm_drive(&mm);
@@ -457,7 +458,10 @@ test_cancel(void **state)
 	mm_arrive(&mm, 0, DATA_TAG(1), "2222", 4);
 	mm_drive(&mm);
 
-	/* A cancelled send that had not begun was never sent: the next one gets its id. */
+	/*
+	 * tx[CREDITS] is cancelled before it has begun: it is never sent, and the next send gets
+	 * its id.
+	 */
 	mm.nb_back = 0;
 	for (i = 0; i < CREDITS + 2; i++)
 		mm_send(c, &tx[i], "", 0);
@@ -505,7 +509,8 @@ test_beside(void **state)
 }
 
 /*
- * The endpoint has room for one send at a time: connections that wait for the room get it in turn.
+ * The endpoint has room for one send at a time. Four connections wait for the room: each sends at
+ * least 6 of 32 messages.
  */
 static void
 test_room_in_turn(void **state)

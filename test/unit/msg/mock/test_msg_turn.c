@@ -223,7 +223,7 @@ test_full(void **state)
 	assert_int_equal(polls(8), 0);
 }
 
-/* The application always has something to do: waiting messages go nevertheless, a bit later. */
+/* The application has something to do in each poll: waiting messages go after two such polls. */
 static void
 test_busy(void **state)
 {
@@ -255,7 +255,7 @@ test_busy_one_by_one(void **state)
 	assert_int_equal(polls(1), 1);
 	sends(1, 1);
 	for (i = 0; i < 200 && mm_posted(0, LEAT_OP_TSEND, MM_TAG(1, MM_THERE, 1)) == NULL; i++) {
-		/* Two requests that fail at once, so that one is always left. */
+		/* Two requests fail at once and one is taken, so that one is always left. */
 		for (k = 0; k < 2; k++) {
 			struct leat_msg_req *req = &tx[2 + (2 * i + k) % 14];
 
@@ -386,8 +386,8 @@ control(uint32_t id, uint8_t kind)
 }
 
 /*
- * 256 credits: 64 receives are posted until the other side waits for credit, and never more than
- * 256.
+ * With 256 credits 64 receives are posted at first. Each time the other side asks for more, their
+ * number doubles, up to 256.
  */
 static void
 test_more_receives(void **state)
