@@ -147,7 +147,7 @@ test_recv_together(void **state)
 	mm_open(&mm);
 	c = mm_open_leat(&mm, 0);
 	base = mm_base(0);
-	/* The second send arrives first; half of the messages of the first have requests. */
+	/* The second send arrives first. Two of the first send's three messages find a request. */
 	n = behind(mm_head(4, 2, 0, "four"), 4, "five");
 	mm_arrive(&mm, 0, MM_TAG(1, base, 1), mm_in, n);
 	mm_recv(c, &rx[0], buf[0], 8);
@@ -167,7 +167,7 @@ test_recv_together(void **state)
 	mm_recv(c, &rx[3], buf[3], 8);
 	mm_drive(&mm);
 	assert_memory_equal(buf[3], "four", 4);
-	/* The remaining messages can be received after the end. */
+	/* The last message can be received after the connection's end. */
 	mm_peer_ends(&mm, 0, 0);
 	mm_drive(&mm);
 	mm_recv(c, &rx[4], buf[4], 8);
@@ -237,7 +237,7 @@ test_large_bytes(void **state)
 	mm_sent(&mm, 0, MM_TAG(1, MM_THERE, 0), m0, sizeof(m0));
 	mm_sent(&mm, 0, MM_TAG(1, MM_THERE, 1), small, sizeof(small));
 	mm_drive(&mm);
-	/* The request of the small message waits for the large one, which is not even sent. */
+	/* tx[1] was sent, but comes back only after tx[0], whose payload waits for its grant. */
 	assert_int_equal(mm.nb_back, 0);
 	assert_int_equal(mm_count(LEAT_OP_TSEND), 0);
 	assert_int_equal(leat_msg_cancel(&tx[0]), -EOPNOTSUPP);
@@ -254,7 +254,7 @@ test_large_bytes(void **state)
 static void
 test_recv_bytes(void **state)
 {
-	/* control: credit to id 6, granted to 3; later credit to 7 */
+	/* control: credit to id 6, granted to 3 */
 	static const uint8_t ctrl0[16] = { 6, 0, 0, 0, 3 };
 	struct leat_msg_req rx[3];
 	struct leat_msg_conn *c;
@@ -313,7 +313,7 @@ controls(struct mm *mm, uint32_t *next, uint32_t told)
 	return told;
 }
 
-/* After long messages few receives are posted, yet credit goes on; after a small one all are. */
+/* Long messages leave 13 to 16 receives posted, yet credit goes on; a small one restores all 64. */
 static void
 test_window_of_long_ones(void **state)
 {
@@ -460,7 +460,7 @@ test_old_connection(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* Contexts may share an endpoint: their connections have no number in common. */
+/* Contexts may share an endpoint: a connection of the next context has the next number. */
 static void
 test_old_context(void **state)
 {

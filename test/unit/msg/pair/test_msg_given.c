@@ -24,7 +24,10 @@ alloc(void *arg, uint64_t len, struct leat_mr **mr)
 	return last;
 }
 
-/* Small and large messages, each longer than the one before it, into one request. */
+/*
+ * Receive small and large messages, each longer than the one before it, into one request: each gets
+ * a buffer of its own.
+ */
 static void
 again(enum leat_msg_mode mode)
 {
@@ -45,10 +48,10 @@ again(enum leat_msg_mode mode)
 		assert_int_equal(rx.size, BIG);
 		assert_memory_equal(rx.buf, bytes, sizes[i]);
 		assert_int_equal(nb_allocs, i + 1);
-		/* The request's field still has the freed buffer. */
+		/* rx.buf still has the freed buffer, which the next receive must not use. */
 		free(last);
 	}
-	/* A buffer of the request's own that replaces the given one is used as it is. */
+	/* The test sets rx.buf to a buffer of its own: the context uses it, and allocates none. */
 	rx.buf = bytes;
 	assert_int_equal(leat_msg_recv(b.accepted, &req, 1), 1);
 	send1(c, &tx, "own", 3);
@@ -56,9 +59,7 @@ again(enum leat_msg_mode mode)
 	assert_ptr_equal(rx.buf, bytes);
 	assert_memory_equal(bytes, "own", 3);
 	assert_int_equal(nb_allocs, i);
-	/*
-	 * The request is posted again: the context remembers that this buffer is the request's own.
-	 */
+	/* The same request again: the context knows that this buffer is the test's, and uses it. */
 	assert_int_equal(leat_msg_recv(b.accepted, &req, 1), 1);
 	send1(c, &tx, "two", 3);
 	drive_until(b.nb_back == i + 2 && a.nb_back == i + 2);
@@ -81,7 +82,10 @@ test_again_plain(void **state)
 	again(LEAT_MSG_PLAIN);
 }
 
-/* An echo posts the same request as a send in between; after it, the buffer is given back. */
+/*
+ * b sends each message back in the request that received it, then frees the buffer: the next
+ * receive gets a new one.
+ */
 static void
 test_again_echo(void **state)
 {

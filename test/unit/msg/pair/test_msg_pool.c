@@ -25,7 +25,7 @@ enum how {
 	HOW_DIES,    /* the client's endpoint is aborted */
 	HOW_LEAVES,  /* the client disconnects cleanly */
 	HOW_CLOSED,  /* the server closes the connection at once */
-	HOW_DRAINED, /* the server closes it with time to drain, which passes */
+	HOW_DRAINED, /* the server closes the connection with time to drain, which passes */
 	HOW_CANCEL,  /* the server cancels its receives, then the client dies */
 	HOW_TWICE,   /* the client dies while the server closes the connection */
 	HOW_ALL,
@@ -274,7 +274,7 @@ one_ends(const char *dev, enum leat_msg_mode mode, enum how how)
 	run_until(x.nb_ev[LEAT_MSG_CLOSED] == 1);
 	assert_int_equal(leat_msg_destroy(x.m), 0);
 	i = (unsigned int)-leat_ep_close(x.ep, 0, NULL, NULL);
-	assert_true(i == 0 || i == ETIMEDOUT); /* its sends may have been aborted */
+	assert_true(i == 0 || i == ETIMEDOUT); /* the sends of x may have been aborted */
 	x.ep = NULL;
 
 	for (i = 0; i < CLIENTS; i++)

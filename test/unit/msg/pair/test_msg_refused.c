@@ -16,7 +16,10 @@
 static struct leat_msg_req tx[NB], rx[NB], brx[NB];
 static uint8_t out[LARGE], in[LARGE], there[LARGE];
 
-/* Post sends of all kinds, and receives, before it is known which mode the other side speaks. */
+/*
+ * Post sends of several sizes, and receives with and without a buffer, before it is known which
+ * mode the other side speaks.
+ */
 static void
 post_all(struct leat_msg_conn *c)
 {
@@ -29,7 +32,10 @@ post_all(struct leat_msg_conn *c)
 	}
 }
 
-/* Check that all requests came back in order, with this status. */
+/*
+ * Check that all requests came back with this status: the sends in order, and the receives in
+ * order.
+ */
 static void
 all_back(int status)
 {

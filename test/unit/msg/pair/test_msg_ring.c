@@ -41,8 +41,8 @@ test_before_up(void **state)
 }
 
 /*
- * One side sends and closes before the other side has seen that the connection is up: the message
- * is there when that side receives, after the end.
+ * One side sends and closes before the other side has seen that the connection is up: the other
+ * side still receives the message, after the end.
  */
 static void
 test_sent_and_closed(void **state)
@@ -127,7 +127,10 @@ drain(enum leat_msg_mode mode)
 		assert_int_equal(leat_msg_close(c, 10000000), 0);
 	for (i = 0; i < 40; i++)
 		recv1(b.accepted, &rx[i], big_rx, BIG);
-	/* In plain mode a send may complete before the other side has a receive for it. */
+	/*
+	 * In plain mode a send may complete before b has a receive for it: close when b has all
+	 * messages.
+	 */
 	if (mode == LEAT_MSG_PLAIN) {
 		drive_until(b.nb_back == 40);
 		assert_int_equal(leat_msg_close(c, 10000000), 0);

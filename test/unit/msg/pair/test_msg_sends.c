@@ -28,7 +28,7 @@ fill(unsigned int seed)
 }
 
 /*
- * Split out, up to size, into pieces that grow; some have 0 bytes.
+ * Split the first `size` bytes of `out` into pieces that grow; some have 0 bytes.
  * @return their number
  */
 static uint32_t
@@ -58,7 +58,7 @@ gathered(const struct leat_msg_conn_conf *conf, uint64_t size, int status)
 	memset(in, 0, BIG);
 	tx.iov = iov;
 	tx.nb_iov = cut(iov, size);
-	/* Other messages are sent before and after this one. */
+	/* The message in pieces goes between two others. */
 	send1(c, &before, "before", 6);
 	assert_int_equal(leat_msg_send(c, &req, 1), 1);
 	send1(c, &after, "after", 5);
@@ -148,7 +148,7 @@ test_fragments_given_up(void **state)
 	unsigned int i, sent = 0;
 
 	(void)state;
-	/* The other side never receives: most credits are used up. */
+	/* The other side does not receive yet: send until a send waits for credit. */
 	while (a.nb_back == sent && sent < 300) {
 		send1(c, &many[sent++], out, 2000);
 		end_drive(&a);
@@ -156,7 +156,7 @@ test_fragments_given_up(void **state)
 		if (a.nb_back < sent)
 			break;
 	}
-	/* The last send waits for credit, and so does this one, until receives return some. */
+	/* The last send waits for credit, and so does tx, until receives return some. */
 	tx.iov = &iov;
 	tx.nb_iov = 1;
 	tx.deadline = leat_now() + leat_us_to_cycles(2000);
@@ -234,7 +234,10 @@ test_mbuf(void **state)
 	rte_mempool_free(pool);
 }
 
-/* A send completes when the other side has the message, in order, and not before. */
+/*
+ * A send with LEAT_MSG_F_DELIVERED comes back only when the other side has received or dropped the
+ * message, and before the send after it.
+ */
 static void
 delivered(uint64_t size, uint64_t room, int status)
 {
@@ -276,7 +279,7 @@ test_delivered(void **state)
 	delivered(10, 9, -EMSGSIZE);
 	delivered(BIG, BIG, 0);
 	delivered(BIG, BIG - 1, -EMSGSIZE);
-	/* The other side closes without having received the message. */
+	/* Both sides close, and the message was never received: the send fails. */
 	c = connected(&leat);
 	n = a.nb_back;
 	assert_int_equal(leat_msg_send(c, &req, 1), 1);
@@ -326,7 +329,7 @@ test_many(void **state)
 			assert_memory_equal(bufs[i], out, req.size);
 		}
 	}
-	/* One connection is closing: the others get the message, and the request says so. */
+	/* conns[1] is closing: the other three get the message, and req ends with -ESHUTDOWN. */
 	assert_int_equal(leat_msg_close(conns[1], 1000000), 0);
 	assert_int_equal(leat_msg_send_many(conns, 4, &req, parts), 3);
 	for (i = 0; i < 4; i++) {
@@ -337,7 +340,7 @@ test_many(void **state)
 	assert_int_equal(req.status, -ESHUTDOWN);
 	assert_int_equal(parts[1].status, -ESHUTDOWN);
 	assert_int_equal(parts[2].status, 0);
-	/* The part that was refused is the caller's: it can be sent by itself. */
+	/* parts[1] was refused, so it is the caller's again: it can be sent by itself. */
 	assert_int_equal(refused->flags, 0);
 	assert_null(refused->whole);
 	refused->size = 5;
@@ -356,7 +359,7 @@ test_many(void **state)
 	drive_until(a.nb_ev[LEAT_MSG_CLOSED] == 4 && b.nb_ev[LEAT_MSG_CLOSED] == 4);
 }
 
-/* One side has sent all, its peer goes on; then both close. */
+/* One side ends its sending, and the other goes on sending; then both close. */
 static void
 test_shutdown(void **state)
 {

@@ -132,7 +132,7 @@ test_bad_questions(void **state)
 		assert_null(strstr(ask(cmds[i]), "\"conns\""));
 }
 
-/* A context that is not driven is not waited for without end. */
+/* A question about a context that nobody drives ends after a while, with "driven": "no". */
 static void
 test_not_driven(void **state)
 {
@@ -144,7 +144,7 @@ test_not_driven(void **state)
 	answer = telemetry_ask(sock, cmd);
 	expect(answer, "driven", "\"no\"");
 	assert_null(strstr(answer, "\"conns\""));
-	/* It may be asked again. */
+	/* When the context is driven again, it answers. */
 	expect(ask(cmd), "driven", "\"yes\"");
 }
 

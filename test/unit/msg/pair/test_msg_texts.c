@@ -114,10 +114,7 @@ test_leat_or_nothing(void **state)
 	assert_int_equal(a.nb_ev[LEAT_MSG_UP], 0);
 	close_end(c, &a);
 	close_end(b.accepted, &b);
-	/*
-	 * A plain connection ends, too, if the side that listens or takes the connected peer asked
-	 * for leat mode.
-	 */
+	/* b, which listens, asks for leat mode, and a for plain mode: the connection ends, too. */
 	a.nb_ev[LEAT_MSG_ENDED] = 0;
 	b.accepted = NULL;
 	b.conf.mode = LEAT_MSG_LEAT;

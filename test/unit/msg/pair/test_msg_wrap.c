@@ -118,7 +118,8 @@ far_apart(enum leat_msg_mode mode, uint32_t first_id, uint32_t laps, unsigned in
 }
 
 /*
- * Numbers of skipped messages around 2^31 and 2^32. With 64 slots, each must be a multiple of 64.
+ * laps: numbers of skipped messages around 2^31 and 2^32; with 64 slots, each must be a multiple of
+ * 64. more: numbers of small messages that are exchanged next, around 64.
  */
 static const uint32_t laps[] = { 0, HALF - 64, HALF, HALF + 64, HALF + (1u << 20), (uint32_t)-64 };
 static const unsigned int more[] = { 0, 1, 62, 63, 64, 65 };
@@ -152,7 +153,7 @@ test_large_after_small_plain(void **state)
 	all_distances(LEAT_MSG_PLAIN, (uint32_t)-10);
 }
 
-/* A connection that never sent a large message, and on which only one side sends. */
+/* The first large message of a connection comes after laps[i] small ones, all from one side. */
 static void
 test_first_large_is_late(void **state)
 {
@@ -172,7 +173,7 @@ test_first_large_is_late(void **state)
 	}
 }
 
-/* A send that completes when it was received, and not before. */
+/* Send a message whose send completes when the other side has received it, and not before. */
 static void
 delivered(struct leat_msg_conn *c)
 {
@@ -195,8 +196,8 @@ delivered(struct leat_msg_conn *c)
 }
 
 /*
- * Many messages that ask for no answer, before the first one that does, and many between two that
- * do.
+ * Skip messages that ask for no answer: laps[i] before the first that asks for one, and laps[k]
+ * between two that ask for one.
  */
 static void
 test_answer_is_late(void **state)

@@ -110,14 +110,14 @@ recv_begun(void *arg)
 	memset(in, 0x55, BIG);
 	assert_int_equal(leat_task_within(LIMIT_US, leat_msg_task_recv(p.s, in, BIG)), -ETIMEDOUT);
 	assert_null(p.s->recvq.head);
-	/* The sender is told, and nothing is written to the buffer from here on. */
+	/* The sender's call ends, too. Nothing may be written to `in` from here on. */
 	assert_int_equal(leat_task_join(sender, NULL), 0);
 	assert_int_equal(k.ret, -ETIMEDOUT);
 	resume(p.c);
 	memset(in, 0x55, BIG);
 	works(&p);
 
-	/* A later message came whole: its task need not wait for the large one. */
+	/* The message after the large one is received meanwhile: its task need not wait. */
 	hold(p.c);
 	sender = start(&k);
 	small = (struct call){ .c = p.s, .buf = in, .len = BIG };
@@ -126,7 +126,7 @@ recv_begun(void *arg)
 	assert_int_equal(leat_task_within(LIMIT_US, leat_msg_task_send(p.c, "behind", 7)), 0);
 	assert_int_equal(leat_task_within(LIMIT_US, leat_msg_task_recv(p.s, more, 8)), 7);
 	assert_string_equal((char *)more, "behind");
-	/* A receive that waits for the next message, and is cancelled. */
+	/* The task `second` waits for the next message, and is cancelled. */
 	behind = (struct call){ .c = p.s, .buf = more, .len = 8 };
 	second = start(&behind);
 	assert_int_equal(leat_task_yield(), 0);
@@ -217,8 +217,8 @@ any_moment(void *arg)
 			assert_int_equal(ret, -ETIMEDOUT);
 			cut++;
 			/*
-			 * If the message had not begun, the next receive gets it; else it is
-			 * dropped.
+			 * Cancel the send, too. If its message was sent but met no receive, the
+			 * receive below takes the message away.
 			 */
 			ret = leat_task_cancel(task);
 			assert_true(ret == 0 || ret == -ESRCH);

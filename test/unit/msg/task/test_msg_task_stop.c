@@ -60,7 +60,7 @@ in_recv(void *arg)
 	(void)arg;
 	stop.begun++;
 	stop.ret[RECV] = leat_msg_task_recv(stop.p.c, in, sizeof(in));
-	/* The connection is still there, or the stop has closed it: both are fine. */
+	/* These calls may succeed or fail: the stop may have closed the connection already. */
 	(void)leat_msg_task_send(stop.p.c, in, 1);
 	(void)leat_msg_task_close(stop.p.c, 0);
 	(void)leat_msg_task_close(stop.p.c, 0);
@@ -117,7 +117,7 @@ test_each_state(void **state)
 		if (stop.ret[i] != -ECANCELED)
 			fail_msg("state %u: %d", i, stop.ret[i]);
 	}
-	/* All came back. */
+	/* All requests that were posted without a task came back. */
 	for (i = 0; i < RTE_DIM(stop.reqs); i++)
 		assert_int_equal(stop.reqs[i].state, 0);
 }
@@ -138,7 +138,7 @@ say_goodbye(void *arg)
 	(void)arg;
 	assert_int_equal(leat_msg_task_recv(bye.p.c, in, sizeof(in)), -ECANCELED);
 	bye.said = leat_task_masked(leat_msg_task_send(bye.p.c, "goodbye", 8));
-	/* Nothing new begins, in masked tasks or others. */
+	/* During the stop no net can be opened, be it in a masked task or not. */
 	bye.net = leat_msg_net_open(NULL) == NULL ? -rte_errno : 0;
 	return 0;
 }
@@ -175,8 +175,8 @@ test_goodbye(void **state)
 }
 
 /*
- * A task that waits for the other side for ever: its connection is closed after a quarter of the
- * time.
+ * This task waits for the other side for ever: the stop closes its connection when a quarter of the
+ * time is over.
  */
 static int
 wait_for_ever(void *arg)
