@@ -28,7 +28,7 @@ int again_setup_lossy(void **state);
 int again_setup_slow(void **state);
 int again_teardown(void **state);
 
-/* As drive_until(), but with 20 us in each turn; b may have died. */
+/* As drive_until(), but the clock advances by 20 us in each turn; b may have died. */
 #define pass_until(cond)                                                                           \
 	do {                                                                                       \
 		struct patience wait_ = { 0 };                                                     \
@@ -58,7 +58,9 @@ void b_breaks(void);
 
 /* Post reqs[from] and so on, each with the bytes "request". */
 void post_n(struct leat_rpc_session *s, unsigned int from, unsigned int n, uint8_t type);
-/* Check that n requests from reqs[from] on are back, with that status. */
+/*
+ * Check that n requests from reqs[from] on are back, with this status and this value of `refused`.
+ */
 void expect(unsigned int from, unsigned int n, int status, uint8_t refused);
 /* Answer all requests that b has deferred, each with 16 bytes of this value. */
 void answer_all(uint8_t byte);

@@ -16,9 +16,9 @@
 
 /* Devices. */
 #define PAIR_RING "fabric_ring0"
-#define PAIR_FAULT "fabric_fault0" /* over the first: completions out of order, posts refused */
+#define PAIR_FAULT "fabric_fault0" /* over PAIR_RING: completions out of order, posts refused */
 #define PAIR_DGRAM "fabric_ring1"  /* datagrams, all of which arrive in order */
-#define PAIR_LOSSY "fabric_fault1" /* over that: many are lost, duplicated, or overtake others */
+#define PAIR_LOSSY "fabric_fault1" /* over PAIR_DGRAM: many lost, duplicated or overtaken */
 
 /* Handlers of an end. */
 enum type {

@@ -31,7 +31,7 @@ struct raw {
 	struct leat_rpc_session *at_b;
 	/* head of the packet that is being written */
 	struct rpc_head head;
-	struct rpc_numbers numbers; /* numbers of that packet, for datagrams */
+	struct rpc_numbers numbers; /* numbers of the packet that is being written, for datagrams */
 };
 
 extern struct raw raw;

@@ -13,7 +13,7 @@ enum { TURNS = 120 };
 
 static unsigned int seen[RPC_OVER + 1];
 
-/* Do a part of a turn, in which little time passes. */
+/* Do the k-th part of a turn; the clock advances by 29 us. */
 static void
 step(const struct leat_rpc_session *s, unsigned int k)
 {
@@ -45,7 +45,7 @@ step(const struct leat_rpc_session *s, unsigned int k)
 static void
 begin_end(struct leat_rpc_session *s, unsigned int k)
 {
-	/* Some requests are in flight, some wait. */
+	/* SLOTS requests are in flight, and 4 wait for a slot. */
 	post_n(s, 0, SLOTS + 4, LATER);
 	pass_until(b.nb_later == SLOTS);
 	if (k % 3 == 1 && b.accepted->dg == NULL)

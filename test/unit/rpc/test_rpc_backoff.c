@@ -227,7 +227,7 @@ test_flapping(void **state)
 		uint64_t us;
 
 		turn_until(0, s->state == RPC_OPEN);
-		/* The session was up for slightly less time than resets the pauses. */
+		/* The session was up for 1 ns less than the time that resets the pauses. */
 		now += MAX_US * US - 1;
 		assert_int_equal(leat_ep_disconnect(srv.ep, srv.last.peer), 0);
 		us = pause_us(s);
@@ -421,7 +421,10 @@ test_tries(void **state)
 	assert_int_equal(req.status, -ECONNREFUSED);
 	finish(s);
 
-	/* The count of attempts begins anew after a connection that lasted, not after others. */
+	/*
+	 * A connection that lasted MAX_US resets the count of attempts, one that ends at once does
+	 * not: after the first request there are three more.
+	 */
 	srv.requests = a.nb_ev[LEAT_RPC_ENDED] = 0;
 	srv.answer = ACCEPT;
 	s = begin();
@@ -521,7 +524,7 @@ test_conf(void **state)
 	a.conf = (struct leat_rpc_session_conf){ .reconnect_max_us = 7 };
 	s = begin();
 	assert_int_equal(s->reconnect->min, 7 * US);
-	/* min equals max: each pause is that long. */
+	/* min equals max, 7 us: each pause is 7 us. */
 	assert_int_equal(pause_us(s), 7);
 	assert_int_equal(pause_us(s), 7);
 	finish(s);
@@ -556,7 +559,10 @@ test_priv(void **state)
 	finish(s);
 }
 
-/* The endpoint has no free peer for an attempt: the attempt failed, and others follow. */
+/*
+ * The endpoint has room for one peer. While the application uses it, each attempt fails, and others
+ * follow.
+ */
 static int
 setup_peers(void **state)
 {
@@ -577,7 +583,7 @@ test_no_peer(void **state)
 	turn_until(0, s->state == RPC_OPEN);
 	assert_int_equal(leat_ep_disconnect(srv.ep, srv.last.peer), 0);
 	turn_until(0, s->state == RPC_DOWN);
-	/* A peer of the application's own. */
+	/* The application takes the only peer. */
 	turn();
 	peer = leat_ep_connect(a.ep, "nowhere:1", &params);
 	assert_true(peer >= 0);

@@ -33,8 +33,8 @@ struct ask {
 static uint8_t *mem, *far; /* memory of a, and of b: BIG bytes each */
 static struct leat_mr *mr; /* region of mem; NULL: transfer by messages */
 static struct leat_rpc_bulk bulk[LEAT_RPC_BULK_MAX];
-static struct leat_task *last;	       /* last task of b */
-static int last_status;		       /* result of the task's transfer */
+static struct leat_task *last;	       /* the task that b spawned last */
+static int last_status;		       /* status of the last transfer */
 static unsigned int nb_transfers;      /* transfers that have ended */
 static struct leat_rpc_incoming *held; /* HOLD: the request that the test answers */
 
@@ -283,7 +283,10 @@ test_lengths(void **state)
 	for (i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
 		struct ask ask = { .off = lens[i] == BIG ? 0 : 13, .len = lens[i], .seed = i };
 
-		/* Over datagrams of which a third is lost, large transfers take long. */
+		/*
+		 * Large transfers by messages take long over datagrams of which a third is lost:
+		 * shorten them.
+		 */
 		if (lens[i] > 100000 && mr == NULL)
 			ask.len = 300001;
 		fill(mem + ask.off, ask.off, ask.len, i);
@@ -416,7 +419,7 @@ test_refused(void **state)
 	assert_int_equal(posted(req), -EINVAL);
 	req.flags = 0x80;
 	assert_int_equal(posted(req), -EINVAL);
-	/* The request has to fit into a packet. */
+	/* A request that describes memory has to fit into a packet. */
 	req = request(PULL, &ok, LEAT_RPC_BULK_PULL);
 	req.buf = mem;
 	req.len = 5000;
@@ -547,7 +550,7 @@ test_closed(void **state)
 	assert_true(last_status < 0);
 }
 
-/* The task that pulls is cancelled, and answers. */
+/* The task of b that pulls is cancelled, and answers with -ECANCELED. */
 static void
 test_task_cancelled(void **state)
 {
@@ -596,7 +599,7 @@ test_answered_early(void **state)
 	assert_int_equal(last_status, 0);
 }
 
-/* The request is a call of a task, which is cancelled. */
+/* Post the request from a task, which the test cancels. */
 static int
 calls(void *arg)
 {

@@ -117,7 +117,7 @@ test_honest(void **state)
 
 /* ---- transfer messages ---- */
 
-/* Let b send a request of which 64 B of memory may be read. */
+/* Let b send a request that describes 64 B of memory, with this access. */
 static void
 ask(uint32_t access)
 {

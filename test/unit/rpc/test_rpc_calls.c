@@ -233,7 +233,7 @@ test_deferred(void **state)
 		struct leat_rpc_incoming *t = b.later[i];
 		unsigned int k = 0;
 
-		/* Datagrams arrive in any order. */
+		/* Datagrams arrive in any order: find the request's number k. */
 		while (k < 2 && memcmp(t->req, words[k], t->len) != 0)
 			k++;
 		assert_int_equal(t->len, strlen(words[k]));
@@ -254,10 +254,7 @@ test_deferred(void **state)
 	close_all(s);
 }
 
-/*
- * All tickets are in use: the handler answers other requests -EBUSY, and they succeed when tickets
- * are free again.
- */
+/* All four tickets are in use: the handler answers two further requests with -EBUSY. */
 static void
 test_tickets(void **state)
 {
@@ -278,7 +275,9 @@ test_tickets(void **state)
 	for (i = 0; i < 6; i++)
 		busy += req[i].state == 0 && req[i].status == -EBUSY && req[i].refused == 0;
 	assert_int_equal(busy, 2);
-	/* A session that is closed while tickets are in use names them, and ends. */
+	/*
+	 * A session that is closed while tickets are in use ends, and its text gives their number.
+	 */
 	assert_int_equal(leat_rpc_close(b.accepted, 1000), 0);
 	drive_until(b.nb_ev[LEAT_RPC_CLOSED] == 1 && a.nb_ev[LEAT_RPC_ENDED] == 1);
 	assert_int_equal(b.ev.status, -ETIMEDOUT);
@@ -341,7 +340,10 @@ test_interleaved(void **state)
 		if (large[0].state + large[1].state + large[2].state + large[3].state == 0)
 			break;
 	}
-	/* 4 MiB are sixteen times the credits of a direction; a small call takes one turn. */
+	/*
+	 * More than 10 small calls came back before the first long one: 4 MiB are sixteen times the
+	 * credits of a direction.
+	 */
 	assert_true(during > 10);
 	drive_until(small.state == 0);
 	for (i = 0; i < 4; i++) {
@@ -391,8 +393,8 @@ test_busy(void **state)
 }
 
 /*
- * Over datagrams, congestion control measures delays, and packets are repeated after a while: both
- * depend on what else the machine does. With a clock of its own this test does not.
+ * The clock of the tests over datagrams. Congestion control measures delays there, and packets are
+ * repeated after a while: with the real clock both would depend on what else the machine does.
  */
 static volatile uint64_t now;
 
