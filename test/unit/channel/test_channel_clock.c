@@ -78,7 +78,7 @@ free_writer(struct shared *s, struct leat_channel *ch)
 	shared_free(s);
 }
 
-/* Room for a frame appears every 60 ms; the time limit, 100 ms or 1 s, is for the whole burst. */
+/* Room for a frame appears every 60 ms. The time limit, full_ns, is for the whole burst. */
 static void
 a_burst_waits_no_longer_than_one_frame(void **state)
 {

@@ -281,7 +281,7 @@ loops_lose_no_wake_up(void **state)
 	for (n = 0; n < 20000; n++) {
 		assert_int_equal(send_number(w, n, 8 + n % 100), 0);
 		sum += n;
-		/* Now and then, give the loops time to read all frames and to sleep. */
+		/* After every 16th frame, give the loops time to read all frames and to sleep. */
 		if (n % 16 == 0)
 			sched_yield();
 	}

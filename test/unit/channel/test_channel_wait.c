@@ -100,7 +100,7 @@ each_way_to_wait(void **state)
 
 	(void)state;
 	play(3000, LEAT_CHANNEL_NOTIFY_EVENTFD, LEAT_CHANNEL_WAIT_NOTIFY);
-	/* Threads that spin need a CPU each: few rounds. */
+	/* Threads that spin need a CPU each: play only 20 rounds, or 1,000 if they yield. */
 	for (how = LEAT_CHANNEL_WAIT_NOTIFY; how <= LEAT_CHANNEL_WAIT_SLEEP; how++)
 		play(how == LEAT_CHANNEL_WAIT_YIELD ? 1000 : 20, LEAT_CHANNEL_NOTIFY_NONE, how);
 }
