@@ -122,7 +122,7 @@ test_which(void **state)
 	mm_drive(&mm);
 	assert_ptr_equal(mm_posted(0, LEAT_OP_TRECV, DATA_TAG(0))->buf, buf[0]);
 	assert_int_equal(mm_posted(0, LEAT_OP_TRECV, DATA_TAG(0))->size, 2);
-	assert_null(mm_posted(0, LEAT_OP_TRECV, DATA_TAG(1))); /* while one is posted */
+	assert_null(mm_posted(0, LEAT_OP_TRECV, DATA_TAG(1))); /* only one is posted early */
 	mm_arrive(&mm, 0, DATA_TAG(0), "11", 2);
 	mm_drive(&mm);
 	back_with(&mm, 1, &req[1], 0, "11");

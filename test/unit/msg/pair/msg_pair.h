@@ -17,7 +17,7 @@
 
 /* Devices. */
 #define PAIR_RING "fabric_ring0"
-#define PAIR_FAULT "fabric_fault0" /* over the first: completions out of order, posts refused */
+#define PAIR_FAULT "fabric_fault0" /* over PAIR_RING: completions out of order, posts refused */
 
 struct end {
 	struct leat_ep *ep;

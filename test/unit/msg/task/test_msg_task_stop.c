@@ -207,8 +207,8 @@ test_masked_wait(void **state)
 }
 
 /*
- * The stop comes while a net is being closed, which ends with -ECANCELED. Another net is used by no
- * task.
+ * The stop comes while the client's net is being closed: the close ends with -ECANCELED. A third
+ * net is used by no task.
  */
 static int
 close_net(void *arg)
