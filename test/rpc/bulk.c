@@ -39,7 +39,10 @@ static struct one {
 	unsigned int fill; /* fill byte of a cancelled request's memory; 0: not cancelled */
 } ones[WINDOW];
 
-/* The server's tasks for cancelled requests may still run for a while, each with its buffer. */
+/*
+ * Buffers of the server. Its tasks for cancelled requests may still run for a while, each with a
+ * buffer of its own.
+ */
 #define FAR (8 * WINDOW)
 
 static uint8_t far_mem[FAR][LONGEST];

@@ -38,7 +38,7 @@ test_ten_thousand(void **state)
 		fail_msg("no memory");
 		return;
 	}
-	/* Limit of packets in flight to b: never more than its receives. */
+	/* Together the sessions have no more packets in flight to b than b has receives. */
 	assert_int_equal(st.credits, 3);
 	assert_true(st.credits * SESSIONS <= 32768);
 	for (i = 0; i < SESSIONS; i += 100) {

@@ -99,7 +99,7 @@ ended(enum leat_rpc_violation why)
 	assert_ptr_equal(b.ev.session, raw.at_b);
 	assert_int_equal(b.ev.status, -EPROTO);
 	assert_int_equal(stats_of(&b).violations[why], 1);
-	/* The peer was told. */
+	/* The peer gets an END with the reason. */
 	raw_until(raw.last_len == RPC_HEAD_LEN + RPC_NUMBERS_LEN + RPC_ITEM_LEN &&
 		  raw_last_item().kind == RPC_END);
 	assert_int_equal(raw_last_item().aux, EPROTO);
@@ -160,7 +160,7 @@ test_response_lost(void **state)
 	assert_int_equal(stats_of(&b).retransmissions, 1);
 	assert_int_equal(b.nb_handled, 1);
 
-	/* The response has arrived now. */
+	/* The peer acknowledges the response: b keeps no packet any more. */
 	raw_begin();
 	raw.head.flags = 0;
 	raw.numbers = (struct rpc_numbers){ .ack = raw.hello.first + 1, .echo = raw.hello.first };
@@ -346,7 +346,7 @@ close_all(struct leat_rpc_session *s)
 	assert_int_equal(stats_of(&a).tx_packets + stats_of(&b).tx_packets, 0);
 }
 
-/* A peer that was preempted finds a few probes, not all packets again. */
+/* A peer that was preempted for 400 ms finds fewer than 25 probes, and no packet a second time. */
 static void
 test_preempted(void **state)
 {
@@ -396,7 +396,7 @@ test_dead(void **state)
 	assert_int_equal(late.status, -EHOSTDOWN);
 	assert_int_equal(leat_rpc_close(s, 0), 0);
 	b.closes = true;
-	/* The other side notices the end by itself. */
+	/* b notices within 10 s that the peer is gone. */
 	for (i = 0; stats_of(&b).sessions > 0 && i < 10000; i++) {
 		now += MS;
 		drive(1);
@@ -404,7 +404,7 @@ test_dead(void **state)
 	assert_int_equal(stats_of(&a).sessions + stats_of(&b).sessions, 0);
 }
 
-/* A server that is there all the time may answer slowly: its session does not end. */
+/* A server that is driven, but takes 5 s to answer, keeps its session. */
 static void
 test_slow_handler(void **state)
 {
@@ -444,7 +444,10 @@ test_both_away(void **state)
 	close_all(s);
 }
 
-/* An idle session probes its peer now and then, and ends if the peer has left without an END. */
+/*
+ * An idle session sends fewer than 50 probes, and ends after 5 to 6 s if its peer has left without
+ * an END.
+ */
 static void
 test_idle(void **state)
 {
@@ -467,7 +470,7 @@ test_idle(void **state)
 static void
 test_deadline_again(void **state)
 {
-	static struct leat_rpc_req soon, late; /* the first one is left until the session ends */
+	static struct leat_rpc_req soon, late; /* soon: until the session ends */
 	struct rpc_item m;
 	uint32_t probe;
 	uint8_t flags;
@@ -537,7 +540,7 @@ test_swift(void **state)
 	(void)state;
 	leat_rpc_cc_swift.start(&st);
 	before = st.window;
-	/* Below the target: about one packet per round trip. */
+	/* Below the target delay the window grows by about one packet per round trip. */
 	for (i = 0; i < 10; i++)
 		leat_rpc_cc_swift.acked(&st, 10000, (uint32_t)st.window, t += 10000);
 	assert_true(st.window > before + 8 && st.window < before + 12);

@@ -359,8 +359,8 @@ ASKED(answer_oversize, LEAT_RPC_OVERSIZE, -EPROTO, {
 })
 
 /*
- * The answer to a request of several packets comes before the last of them: its status must be a
- * failure.
+ * The peer answers a request of several packets with success before it has the last of them: its
+ * session ends.
  */
 static void
 test_answer_too_early(void **state)
@@ -385,7 +385,10 @@ test_answer_too_early(void **state)
 
 /* ---- hellos ---- */
 
-/* An invalid hello: rejected, or refused with the reason. */
+/*
+ * Two invalid hellos are rejected. A hello that requires an unknown feature is refused, with the
+ * reason.
+ */
 static void
 test_hellos(void **state)
 {

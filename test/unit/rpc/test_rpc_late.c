@@ -165,7 +165,10 @@ test_expired(void **state)
 
 	(void)state;
 	for (n = 0; n < TIMES; n += BATCH) {
-		/* Twice as many requests as slots: half of them never leave this side. */
+		/*
+		 * There are BATCH slots for 2 * BATCH requests: BATCH of them never leave this
+		 * side.
+		 */
 		for (i = 0; i < 2 * BATCH; i++)
 			post_later(s, i, now + 50000);
 		drive_until(b.nb_later == BATCH);

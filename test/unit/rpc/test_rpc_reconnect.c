@@ -196,7 +196,7 @@ test_late(void **state)
 		for (i = 0; i < SLOTS; i++)
 			memset(in[i], 0x22, 16);
 		pass_until(a.nb_ev[LEAT_RPC_UP] > ups);
-		/* These calls use the session, slots and numbers of the first ones. */
+		/* These calls use the session, slots and numbers of the previous ones. */
 		post_n(s, SLOTS, SLOTS, LATER);
 		pass_until(b.nb_later == 2 * SLOTS);
 		for (i = 0; i < SLOTS; i++) {
@@ -224,8 +224,8 @@ test_late(void **state)
 }
 
 /*
- * A packet with the token and epoch of the previous connection. It ends the connection over which
- * it came, as any invalid packet, and answers nothing.
+ * b sends a packet with the epoch of the previous connection and, if `token` is set, its token. The
+ * packet ends the connection over which it came, as any invalid packet, and answers nothing.
  */
 static void
 forged(int violation, bool token)
@@ -311,7 +311,7 @@ test_events(void **state)
 	}
 	assert_int_equal(leat_rpc_events(a.rpc, ev, 8), 0);
 
-	/* Events are fetched one by one, while more happens. */
+	/* One event is fetched, then the session goes down once more: UP and DOWN follow. */
 	for (i = 0; i < 2; i++) {
 		pass_until(s->state == RPC_OPEN);
 		b_breaks();

@@ -182,8 +182,8 @@ test_death(void **state)
 }
 
 /*
- * One session more than the limit is refused, with the limit named; when one was closed there is
- * room.
+ * A fourth session is refused, and the text gives the limit, 3. When a session was closed on both
+ * sides there is room.
  */
 static void
 test_limit(void **state)
@@ -225,8 +225,8 @@ setup_limit(void **state)
 }
 
 /*
- * The sum of the credits is no more than the receives; an impossible configuration is refused at
- * the start.
+ * Impossible configurations are refused at the start, for example more credits in all than
+ * receives.
  */
 static void
 test_conf(void **state)

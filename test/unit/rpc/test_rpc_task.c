@@ -50,7 +50,10 @@ test_call(void **state)
 	assert_int_equal(stats_of(&a).posted, stats_of(&a).done);
 }
 
-/* A time limit ends the wait; the buffer is the task's at once, and stays so. */
+/*
+ * A time limit ends the wait. From then on the buffer is the task's, and no late answer is written
+ * to it.
+ */
 static int
 limited(void *arg)
 {
@@ -76,7 +79,7 @@ limited(void *arg)
 	while (stats_of(&a).late == 0)
 		assert_int_equal(leat_task_yield(), 0);
 	assert_int_equal(resp[0], 0x22);
-	/* The request's own deadline. */
+	/* The request's own deadline ends the wait, too. */
 	ret = leat_rpc_call(sa[0], LATER, "x", 1, resp, 32, leat_now() + leat_us_to_cycles(200));
 	assert_int_equal(ret, -ETIMEDOUT);
 	return 0;
@@ -89,7 +92,10 @@ test_limited(void **state)
 	assert_int_equal(run(limited, NULL), 0);
 }
 
-/* Of two calls the first answer counts; the other call is cancelled, and its server is told. */
+/*
+ * This call races with that of fast(), whose answer comes first: this one is cancelled, and its
+ * handler sees that.
+ */
 static int
 slow(void *arg)
 {
@@ -162,7 +168,7 @@ batches(void *arg)
 			assert_int_equal(*resp, round * 1000 + i);
 		}
 	}
-	/* Requests of a batch for one peer share one packet, and so do their responses. */
+	/* The requests of a batch to one session share a packet: 2 sessions, 100 rounds. */
 	assert_int_equal(stats_of(&a).packets_sent - sent, 200);
 	leat_rpc_batch_clear(batch);
 	assert_non_null(leat_rpc_batch_start(batch, sa[0], ECHO, 8, 8));
@@ -205,7 +211,7 @@ many(void *arg)
 		assert_int_equal(reqs[i].state, 0);
 		assert_int_equal(reqs[i].status, i < 6 ? 0 : -ECANCELED);
 	}
-	/* A task does not wait for a request that another one posted. */
+	/* list[0] is in flight already: the call refuses to wait for it. */
 	assert_int_equal(leat_rpc_post(list, 1), 1);
 	assert_int_equal(leat_rpc_call_many(list, 2), -EINVAL);
 	while (nb_done == 0)
@@ -311,7 +317,7 @@ test_again(void **state)
 	int ret;
 
 	(void)state;
-	/* The reactor itself closes sessions that have ended, and no others. */
+	/* Without callbacks, the reactor itself closes sessions that have ended, and no others. */
 	assert_int_equal(leat_rpc_reactor_remove(a.rpc), 0);
 	assert_int_equal(leat_rpc_reactor_add(r, a.rpc, NULL), 0);
 	lasting = leat_rpc_connect(a.rpc, addr, &conf);

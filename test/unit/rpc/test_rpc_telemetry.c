@@ -60,7 +60,9 @@ expect_n(const char *answer, const char *key, uint64_t value)
 {
 	char text[2][24];
 
-	/* Match the delimiter too: the value alone would also match one with more digits. */
+	/*
+	 * Match the delimiter too: the value alone would also match a number that begins with it.
+	 */
 	snprintf(text[0], sizeof(text[0]), "%" PRIu64 ",", value);
 	snprintf(text[1], sizeof(text[1]), "%" PRIu64 "}", value);
 	if (telemetry_find(answer, key, text[0]) == NULL &&
@@ -272,7 +274,7 @@ test_bad_questions(void **state)
 		assert_null(strstr(ask(cmds[i]), "\"posted\""));
 }
 
-/* A context that is not driven is not waited for without end. */
+/* A question about a context that nobody drives ends after a while, with "driven": "no". */
 static void
 test_not_driven(void **state)
 {
@@ -284,7 +286,7 @@ test_not_driven(void **state)
 	answer = telemetry_ask(sock, cmd);
 	expect(answer, "driven", "\"no\"");
 	assert_null(strstr(answer, "\"posted\""));
-	/* It may be asked again. */
+	/* When the context is driven again, it answers. */
 	expect(ask_driven(cmd), "driven", "\"yes\"");
 }
 

@@ -31,7 +31,10 @@ test_file(void **state)
 	assert_int_equal(pair_teardown(NULL), 0);
 	tune_file_end();
 
-	/* A value that does not fit the others is refused with a reason. */
+	/*
+	 * A packet of 300 B does not fit the other settings: no context is created, and the text
+	 * says why.
+	 */
 	tune_file_begin("rpc.packet = 300\n");
 	ep = leat_ep_create(leat_dev_by_name(PAIR_RING), NULL);
 	assert_non_null(ep);

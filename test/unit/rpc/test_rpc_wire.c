@@ -128,7 +128,10 @@ test_piece(void **state)
 	assert_memory_equal(&back, &m, sizeof(m));
 	assert_int_equal(rpc_item_get(buf, sizeof(buf) - 1, &back), LEAT_RPC_TRUNCATED);
 	assert_int_equal(rpc_item_get(buf, RPC_PIECE_LEN - 1, &back), LEAT_RPC_TRUNCATED);
-	/* A piece that is the whole message is refused: another form exists for that. */
+	/*
+	 * A piece that is the whole message is refused: a whole message has an item of its own
+	 * form.
+	 */
 	memset(buf + 16, 0, 8);
 	buf[16] = 3;
 	assert_int_equal(rpc_item_get(buf, sizeof(buf), &back), LEAT_RPC_BAD_PIECE);
