@@ -114,7 +114,7 @@ raw_bytes(struct raw *raw, const void *bytes, size_t len)
 {
 	struct leat_op op = { .type = LEAT_OP_SEND, .buf = (void *)(uintptr_t)bytes, .size = len };
 
-	/* The peer's end may come first. */
+	/* The op may fail, since the other side may have ended the connection already. */
 	(void)run(raw, &op);
 }
 

@@ -31,7 +31,7 @@ struct raw {
 	bool repost; /* post receives again */
 };
 
-/* Connect to pair.addr, and wait until it is up. */
+/* Connect to pair.addr, and wait until the connection is up. */
 void raw_open(struct raw *raw);
 void raw_close(struct raw *raw);
 void raw_turn(struct raw *raw);

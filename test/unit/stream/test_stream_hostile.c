@@ -12,7 +12,7 @@
 #include "stream_raw.h"
 
 static struct raw raw;
-static uint64_t out, in; /* positions in the other stream */
+static uint64_t out, in; /* positions in the stream that is not hostile */
 
 static int
 setup_conf(void **state, enum leat_stream_mode mode)
@@ -208,7 +208,7 @@ test_offences(void **state)
 	assert_int_equal(stats.mem, LEAT_STREAM_RX_MIN + LEAT_STREAM_TX_DEFAULT);
 }
 
-/* Odd messages that are allowed. */
+/* Messages that are odd, but allowed, do not end the stream. */
 static void
 test_odd(void **state)
 {
@@ -440,7 +440,7 @@ test_tokens(void **state)
 	raw_close(&raw);
 }
 
-/* A client without the mode is refused from the start. */
+/* A client that does not choose STREAM_FEATURE_WINDOWS is refused by a server in mode WINDOWS. */
 static void
 test_no_windows(void **state)
 {

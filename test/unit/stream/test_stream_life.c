@@ -282,7 +282,10 @@ test_churn(void **state)
 		pair_write(c, &out, 5000);
 		(void)pair_read(s, &in, SIZE_MAX);
 		pair_until(stats_of(pair.client).streams + stats_of(pair.server).streams < 20);
-		/* Requests that the other side accepted first come up and end by themselves. */
+		/*
+		 * The server had accepted a request before the client cancelled it: close that
+		 * stream here.
+		 */
 		if (pair.nb_accepted > 1) {
 			leat_stream_close(pair.s, 0);
 			pair.nb_accepted = 1;
@@ -352,7 +355,10 @@ test_keepalive(void **state)
 	assert_int_equal(stats_of(pair.client).keepalives_sent, 0);
 }
 
-/* A server that sends none is declared dead after three intervals; data count as keepalives. */
+/*
+ * A server that sends no keepalives is declared dead after three intervals, 9 s; data count as
+ * keepalives.
+ */
 static void
 test_silence(void **state)
 {
@@ -454,7 +460,7 @@ test_close_deadline(void **state)
 	assert_int_equal(leat_stream_ready(pair.s) & LEAT_STREAM_CLOSED, 0);
 	later(1000);
 	assert_true((leat_stream_ready(pair.s) & LEAT_STREAM_CLOSED) != 0);
-	/* The peer announced its end, and did not complete it: that is not an orderly end. */
+	/* The peer announced its end, and did not complete it: that is not a clean end. */
 	assert_int_equal(leat_stream_error(pair.s), -ECONNRESET);
 }
 

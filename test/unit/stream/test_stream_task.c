@@ -173,7 +173,7 @@ test_cancel(void **state)
 	assert_int_equal(leat_task_detach(leat_task_spawn(ts, "late", late_reader, pair.c)), 0);
 	pair_until(nb_ended == 2);
 	assert_int_equal(result, -ETIMEDOUT);
-	/* Two tasks wait for one stream; it ends. */
+	/* Two tasks wait for one stream: one gets the byte, the other the end. */
 	assert_int_equal(leat_task_detach(leat_task_spawn(ts, "r", reader, pair.c)), 0);
 	assert_int_equal(leat_task_detach(leat_task_spawn(ts, "r", reader, pair.c)), 0);
 	assert_int_equal(leat_stream_write(pair.s, "x", 1), 1);
