@@ -223,7 +223,7 @@ length_of_24_bytes(void)
 
 /*
  * Send a message that is received, then messages whose tags match no receive: in leat mode tags of
- * another connection, in plain mode tags of an unknown kind, and an id far from the next one.
+ * another connection, in plain mode tags of an unknown kind, with ids from 2^31 on.
  */
 static void
 garbage_tags(void)

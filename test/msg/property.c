@@ -278,7 +278,8 @@ received(struct stream *s, struct request *r)
 }
 
 /*
- * Cancel the newest receive: after any other, later receives would be too small for their messages.
+ * Cancel the newest receive. If an older one were cancelled, the receives after it would be too
+ * small for the messages that they get.
  */
 static void
 cancel_recv(struct stream *s)
@@ -330,7 +331,7 @@ back(struct leat_msg_req *req)
 	s->sent++;
 }
 
-/* Has every request come back that will? */
+/* @return whether every request that can come back is back */
 static bool
 all_back(void)
 {

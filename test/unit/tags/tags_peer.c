@@ -241,7 +241,7 @@ tp_poll(void)
 	struct leat_op *op = NULL;
 	unsigned int k;
 
-	/* Ops that were finished outside of a poll come with the next one. */
+	/* Ops that were finished outside of a poll come with the next poll. */
 	for (k = 0; k < 3; k++)
 		if (leat_ep_poll(tp_ep, &op, 1) == 1)
 			return op;

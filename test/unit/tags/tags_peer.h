@@ -45,9 +45,9 @@ uint16_t tp_connect(uint8_t msg, uint8_t data, uint8_t reply);
  * sees it in the next poll.
  */
 void tp_arrive(uint16_t peer, struct tags_hdr *h, const void *bytes, uint32_t n);
-/* As tp_arrive(), with `as` for the token; another connection's token takes no seq. */
+/* As tp_arrive(), with `as` for the token; with another connection's token the peer's seq stays. */
 void tp_arrive_as(uint16_t peer, uint64_t as, struct tags_hdr *h, const void *bytes, uint32_t n);
-/* For a connection not from tp_connect(): set what the layer said in its hello. */
+/* Read the layer's hello for a connection that was not made by tp_connect(). */
 void tp_known(uint16_t peer, const uint8_t *hello);
 /* @return the token that the layer chose for a connection */
 uint64_t tp_token(uint16_t peer);

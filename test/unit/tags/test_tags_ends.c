@@ -177,7 +177,9 @@ test_close_while_answering(void **state)
 	assert_null(tp_poll());
 	assert_int_equal(mock.nb_disconnect, 1);
 	tp_event(LEAT_EV_DISCONNECTED, 0);
-	/* Peer 1: its BYE was answered already. */
+	/*
+	 * Peer 1's BYE is answered before the application closes: then the connection ends at once.
+	 */
 	tp_bye(1);
 	assert_null(tp_poll());
 	{
@@ -192,8 +194,8 @@ test_close_while_answering(void **state)
 }
 
 /*
- * A peer that does not answer BYE, and a peer whose BYE the device does not take, delay the end for
- * a moment only.
+ * The end waits 500 ms for a peer that does not answer BYE, and for a peer whose BYE the device
+ * does not take.
  */
 static void
 test_no_answer(void **state)

@@ -134,7 +134,10 @@ test_old_token(void **state)
 		assert_int_equal(leat_ep_events(tp_ep, NULL, 0), 0);
 		assert_int_equal(tp_connect(16, 8, 4), i < 2 ? i + 2 : 0);
 	}
-	/* They are dropped whichever peer the device names as their source, and for any slot. */
+	/*
+	 * Late segments are dropped whichever peer the device names as their source, and for any
+	 * slot.
+	 */
 	for (i = 0; i < 192; i++) {
 		tp_arrive_as((uint16_t)(i % 4), old, &h, NULL, 0);
 		tp_arrive_as(0, old ^ UINT64_C(1) << 48, &h, NULL, 0);
@@ -422,9 +425,7 @@ test_hellos(void **state)
 	assert_non_null(tags_hello_parse(buf, TAGS_HELLO_LEN + 3, &h));
 }
 
-/*
- * A device that would keep untagged messages, too, without a limit: the layer handles all of them.
- */
+/* A device that would keep messages without a limit: the layer handles untagged messages, too. */
 static void
 test_unbounded_device(void **state)
 {

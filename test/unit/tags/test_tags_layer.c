@@ -389,7 +389,7 @@ test_long_receive(void **state)
 	assert_int_equal(out.kind, TAGS_GRANT);
 	assert_int_equal(out.id, 42);
 	assert_int_equal(out.done[TAGS_C_MSG], 1);
-	/* The rest is in flight: it arrives, and a cancel does not lose it. */
+	/* The rest of the message is in flight: it arrives, and a cancel does not lose it. */
 	assert_int_equal(leat_op_cancel(tp_ep, &r), 0);
 	d.id = (uint32_t)out.tag;
 	for (at = TP_SEGMENT; at < sizeof(big); at += TP_SEGMENT) {

@@ -44,7 +44,10 @@ tsend(uint16_t peer, uint64_t tag)
 	};
 }
 
-/* Connect a further peer, which claims the largest windows, and send it more than those take. */
+/*
+ * Connect a further peer, which claims the largest windows, and post EACH sends to it: more than
+ * the SEGMENTS that one peer may use.
+ */
 static void
 stick(unsigned int i)
 {
@@ -156,7 +159,7 @@ test_gone(void **state)
 			stick(i);
 		alive(2);
 		for (i = 0; i < STUCK; i++) {
-			/* The mock device ends it and returns all its ops. */
+			/* The mock device ends the connection, and returns all its ops. */
 			assert_int_equal(leat_ep_disconnect(mock.ep, stuck[i]), 0);
 			n = 0;
 			while (leat_ep_events(tp_ep, &ev, 1) == 0)
@@ -300,7 +303,7 @@ test_onesided(void **state)
 	}
 	for (i = 0; i < mock.nb_ops; i++)
 		n += mock.ops[i]->type == LEAT_OP_WRITE;
-	/* 1024 less the segments of 16 peers. */
+	/* 1024 ops less the segments for which room is kept, with 16 peers. */
 	assert_int_equal(n, 1024 - TP_PEERS * OWN - SHARED);
 	alive(5);
 }
