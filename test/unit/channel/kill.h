@@ -14,7 +14,7 @@
 
 #define SIZE 4096
 #define PRESENT 5 /* how many frames are sent before the child begins */
-#define LEN 200	  /* bytes of each of these frames */
+#define LEN 200	  /* payload bytes of each frame */
 #define CHILD 100 /* frame number of the child's first frame */
 /* frame number of the frame that a living writer reserved before all others */
 #define SLOW 50

@@ -227,7 +227,7 @@ recovery_is_not_fooled_by_older_marks(void **state)
 	shared_free(&s);
 }
 
-/* A reader that polls finds the dead writer by itself. */
+/* A reader that polls finds the dead writer, without a call of leat_channel_recover(). */
 static void
 dead_writer_holds_nobody_up(void **state)
 {
@@ -245,7 +245,7 @@ dead_writer_holds_nobody_up(void **state)
 		;
 	assert_in_range(i, 2, 99);
 	assert_int_equal(n, 1);
-	/* A reader that sleeps finds the dead writer by itself, too. */
+	/* A reader that sleeps finds the dead writer, too. */
 	die_with(&s, 0, LEN);
 	assert_int_equal(send_number(ch, 2, LEN), 0);
 	assert_int_equal(leat_channel_wait(ch, LEAT_CHANNEL_FOREVER), 0);
@@ -306,7 +306,7 @@ a_pid_used_again(void **state)
 
 /*
  * A thread stands still just before its compare-and-swap, while the positions go round the buffer:
- * the mark and the position that it read never come again, so that its compare-and-swap fails.
+ * the mark and the position that the thread read never come again, so its compare-and-swap fails.
  */
 static void
 compare_and_swap_a_lap_later(void **state)
@@ -323,8 +323,8 @@ compare_and_swap_a_lap_later(void **state)
 	for (lap = 0; lap < 5; lap++) {
 		w = ch->block->write;
 		/*
-		 * The mark that a writer about to reserve reads, and the one that a reader about to
-		 * claim reads.
+		 * seen[0] is the mark that a writer reads before it reserves, seen[1] the mark that
+		 * a reader reads before it claims.
 		 */
 		seen[0] = *chan_mark(ch, w);
 		assert_int_equal(send_number(ch, 0, LEN), 0);
@@ -375,7 +375,10 @@ attach_to_a_live_channel(void **state)
 	}
 	assert_int_equal(recv_number(more, &n), -EAGAIN);
 	assert_int_equal(recv_number(ch, &n), -EAGAIN);
-	/* No more participants than the block has slots for; slots of the dead are free again. */
+	/*
+	 * The slot of a dead participant is free again: `third` gets it, and the block has no other
+	 * one.
+	 */
 	die_with(&s, 0, LEN);
 	{
 		struct leat_channel *third = shared_attach(&s, NULL);

@@ -260,8 +260,8 @@ the_end_waits_for_it(void **state)
 }
 
 /*
- * A participant that sleeps at the END, or for room, is woken by the commit, the abort, or the
- * close of the reservation's writer.
+ * A participant that sleeps at the END, or for room, is woken when the reservation's writer
+ * commits, aborts, or closes.
  */
 static void
 its_end_wakes_who_sleeps(void **state)

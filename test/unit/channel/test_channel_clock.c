@@ -15,7 +15,7 @@ static uint64_t now_ns = UINT64_C(1000000000);
 /* Called after the clock has advanced. */
 static void (*meanwhile)(void);
 
-/* Take the place of libc's functions, for the library. */
+/* The library under test calls these functions in place of libc's. */
 /* NOLINTBEGIN(readability-inconsistent-declaration-parameter-name) */
 int
 clock_gettime(clockid_t clock, struct timespec *ts)

@@ -285,8 +285,8 @@ on_later(int sig, siginfo_t *info, void *context)
 }
 
 /*
- * A handler that is installed after the library's calls the library's. Then the library installs
- * its own once more, in front of that handler: neither handler calls itself without end.
+ * A handler that is installed after the library's handler passes the signal on to it. Then the
+ * library installs its handler once more, in front: neither handler calls itself without end.
  */
 static void
 a_later_handler_may_call_ours(void **state)

@@ -141,8 +141,8 @@ too_small_a_buffer_learns_the_size(void **state)
 }
 
 /*
- * Room for some frames of a burst: those that fit are sent, wherever they are in the burst. The
- * others are dropped, or the call fails.
+ * There is room for some frames of a burst: those that fit are sent, wherever they are in the
+ * burst. The others are dropped, or the call fails.
  */
 static void
 a_burst_says_what_became_of_it(void **state)
@@ -231,7 +231,7 @@ consuming_some(void **state)
 
 /*
  * A slot's counters are those of its present owner, from zero; the channel's counters are sums over
- * all participants there ever were.
+ * all participants that it ever had.
  */
 static void
 counters_are_of_who_has_the_slot(void **state)

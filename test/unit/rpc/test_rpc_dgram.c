@@ -470,7 +470,7 @@ test_idle(void **state)
 static void
 test_deadline_again(void **state)
 {
-	static struct leat_rpc_req soon, late; /* soon: until the session ends */
+	static struct leat_rpc_req soon, late; /* soon is in flight until the session ends */
 	struct rpc_item m;
 	uint32_t probe;
 	uint8_t flags;

@@ -165,10 +165,7 @@ test_expired(void **state)
 
 	(void)state;
 	for (n = 0; n < TIMES; n += BATCH) {
-		/*
-		 * There are BATCH slots for 2 * BATCH requests: BATCH of them never leave this
-		 * side.
-		 */
+		/* 2 * BATCH requests for BATCH slots: the second half never leaves this side. */
 		for (i = 0; i < 2 * BATCH; i++)
 			post_later(s, i, now + 50000);
 		drive_until(b.nb_later == BATCH);

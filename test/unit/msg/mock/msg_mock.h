@@ -45,7 +45,7 @@ struct leat_msg_conn *mm_connect(struct mm *mm, const struct leat_msg_conn_conf 
 /* As mm_connect(), but the connection ends instead of coming up, and no op of it is ever posted. */
 struct leat_msg_conn *mm_refused(struct mm *mm, const struct leat_msg_conn_conf *conf,
 				 const void *priv, uint16_t len);
-/* Let a peer end with the status; the device returns all its ops. */
+/* Let a peer end with the status; the device returns all ops of the peer. */
 void mm_peer_ends(struct mm *mm, uint16_t id, int status);
 /* Poll, process, and take requests that came back, and events. */
 void mm_drive(struct mm *mm);

@@ -166,7 +166,7 @@ test_in_time(void **state)
 /* How the device answers when a payload's op is cancelled. */
 enum device { RECALLS, WAS_FASTER, CANNOT };
 
-/* A peer that announces a payload, and does not send it. */
+/* A peer announces a payload, and does not send it before the receive's deadline. */
 static void
 test_announced(void **state)
 {

@@ -25,8 +25,8 @@ alloc(void *arg, uint64_t len, struct leat_mr **mr)
 }
 
 /*
- * Receive small and large messages, each longer than the one before it, into one request: each gets
- * a buffer of its own.
+ * Receive small and large messages, each longer than the one before it, into one request: each
+ * message gets a new buffer.
  */
 static void
 again(enum leat_msg_mode mode)

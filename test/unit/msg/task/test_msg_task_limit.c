@@ -117,7 +117,7 @@ recv_begun(void *arg)
 	memset(in, 0x55, BIG);
 	works(&p);
 
-	/* The message after the large one is received meanwhile: its task need not wait. */
+	/* The message after the large one can be received first. */
 	hold(p.c);
 	sender = start(&k);
 	small = (struct call){ .c = p.s, .buf = in, .len = BIG };
