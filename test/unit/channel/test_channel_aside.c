@@ -217,7 +217,7 @@ one_writers_order_holds(void **state)
 	trio_free(&t);
 }
 
-/* What was reserved before the END is delivered or aborted before any reader is told of the end. */
+/* What was reserved before the END is delivered or aborted before any call reports the end. */
 static void
 the_end_waits_for_it(void **state)
 {

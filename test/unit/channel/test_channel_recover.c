@@ -376,7 +376,7 @@ end_with_held(enum leat_channel_on_death on_death, unsigned int frames, bool giv
 	assert_int_equal(leat_channel_wait(ch, 50 * MS), -ETIMEDOUT);
 	for (n = 0; n < 10000; n++)
 		assert_int_equal(leat_channel_peek(ch, f, 1), -EAGAIN);
-	/* A reader that holds the last frame is not told to wait for itself. */
+	/* The holder of the last frame gets -ESHUTDOWN: it does not wait for itself. */
 	assert_int_equal(leat_channel_wait(holder, S), -ESHUTDOWN);
 	if (gives_back) {
 		assert_int_equal(leat_channel_give_back(holder), 0);
@@ -408,8 +408,8 @@ all_is_read_when_it_is(void **state)
 }
 
 /*
- * A participant dies with its frames after others were told to wait for it: they get these frames,
- * and then all is read.
+ * Participants die with frames after the END. The reader, which waits for these frames, gets them,
+ * and after the last one -ESHUTDOWN.
  */
 static void
 its_frames_are_read_at_the_end(void **state)

@@ -2,8 +2,8 @@
 
 /*
  * Sleeping and waking, between threads. The argument 100 gives 3 x 10^6 rounds, and 10^6 waits
- * ended by terminate (30,000 and 10,000 without). No participant looks by itself within the first
- * minute, so one lost wake-up stops everything.
+ * ended by terminate (30,000 and 10,000 without). Within the first minute no waiting participant
+ * looks again without being woken, so one lost wake-up stops everything.
  */
 
 #include <pthread.h>

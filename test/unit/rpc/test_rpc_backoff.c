@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * When sessions connect again, how often, and when they give up. The test plays the servers: each
- * answers connection requests as it is told. The clock is the test's.
+ * When sessions connect again, how often, and when they give up. The test plays the servers, which
+ * answer connection requests as srv.answer says. The clock is the test's.
  */
 
 #include <errno.h>

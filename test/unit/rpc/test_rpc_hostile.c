@@ -69,7 +69,7 @@ honest(uint32_t n)
 	assert_int_equal(m.aux, 0);
 }
 
-/* Check that the session ended for that reason, and that the peer was told. */
+/* Check that the session ended for this reason, and that the peer got an END. */
 static void
 ended(enum leat_rpc_violation why)
 {

@@ -190,7 +190,7 @@ test_batches(void **state)
 	assert_int_equal(run(batches, NULL), 0);
 }
 
-/* Many calls at once, some of which never end by themselves. */
+/* Eight calls at once, two of which get no answer: the time limit cancels these two. */
 static int
 many(void *arg)
 {

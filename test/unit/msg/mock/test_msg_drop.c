@@ -200,7 +200,10 @@ test_sent_in_vain(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* The device itself tells the sender that the receive was too small: only that send fails. */
+/*
+ * The device reports to the sender that the receive was too small, by -EMSGSIZE or -EREMOTEIO:
+ * tx[0] fails, and tx[1] does not.
+ */
 static void
 test_device_tells(void **state)
 {
