@@ -106,7 +106,7 @@ by_scope_break(void)
 	return -1;
 }
 
-/* The arguments are evaluated once, the limit too. */
+/* leat_task_within() evaluates each argument once, the time limit too. */
 static int
 once(void)
 {
@@ -141,7 +141,7 @@ mask_by_return(void)
 	return -1;
 }
 
-/* The mask keeps the outer deadline off, and the limit inside of it works. */
+/* The outer limit of 0 has no effect inside the mask; the limit of 10 us inside the mask has. */
 static int
 mask_around_limit(void)
 {

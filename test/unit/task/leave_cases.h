@@ -4,14 +4,14 @@
 #define LEAVE_CASES_H
 
 /*
- * Ways out of a time limit and of a mask: leave_cases.c; out of the block forms: block_cases.c.
- * Both are compiled as C and as C++.
+ * leave_cases.c has the ways out of a time limit and of a mask, block_cases.c those out of the
+ * block forms. Both files are compiled as C and as C++.
  */
 
 struct leave_case {
 	const char *name;
 	int (*fn)(void); /* NULL: the end of the table */
-	int ret;	 /* the result that it must have */
+	int ret;	 /* the result that fn must have */
 };
 
 #ifdef __cplusplus

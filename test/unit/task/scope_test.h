@@ -37,7 +37,7 @@ hand_cancel(struct leat_resource_op *op)
 
 static const struct leat_resource hand = { .name = "hand", hand_post, hand_cancel, NULL };
 
-/* A branch that waits for one operation after the other until it is cancelled. */
+/* A branch that waits for `rounds` operations, one after the other. */
 struct worker {
 	struct hand h;
 	const struct leat_resource *res;
@@ -46,7 +46,7 @@ struct worker {
 	int ret;
 	struct leat_scope *scope;
 	struct leat_task *task;
-	bool cancelled; /* whether it was cancelled at its end */
+	bool cancelled; /* whether the branch was cancelled when it ended */
 	bool ended;
 };
 

@@ -36,7 +36,7 @@ sleep_forever(void *arg)
 
 /*
  * Stop the reactor; nothing may hold it up.
- * @return turns that it took
+ * @return the number of turns until the reactor has stopped
  */
 static inline unsigned int
 stop_quietly(struct task_test *t)

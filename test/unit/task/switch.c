@@ -98,7 +98,7 @@ rounding(void *arg)
 	CHECK(fegetround() == c->mode);
 	CHECK((one / three < -(minus / three)) == (c->mode == FE_DOWNWARD));
 	suspend(c);
-	/* This context ends in its own rounding mode; the next one resumes in its own mode. */
+	/* This context ends with the rounding mode c->mode; main() resumes with its own mode. */
 	return c->here;
 }
 
@@ -197,7 +197,7 @@ test_unwind(const struct task_frame *control)
 	CHECK(seen(outer_ip));
 	/* The trace ends where the context began. */
 	CHECK(trace.n < 16);
-	/* The context is unchanged. */
+	/* The unwinder has changed nothing: the context can resume. */
 	resume(c);
 }
 

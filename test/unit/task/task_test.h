@@ -64,7 +64,7 @@ task_test_join(struct task_test *t, struct leat_task *task)
 	return ret;
 }
 
-/* Yield, and check the result: -ECANCELED if the task is cancelled, also by a cancel meanwhile. */
+/* Yield, and check the result: -ECANCELED if the task was cancelled before or during the yield. */
 static inline void
 task_test_yield(void)
 {
@@ -73,7 +73,7 @@ task_test_yield(void)
 	assert_int_equal(ret, leat_task_cancelled() ? -ECANCELED : 0);
 }
 
-/* Append a text to the one in a buffer of that size. */
+/* Append the string `more` to the string in `text`, a buffer of `size` bytes. */
 static inline void
 task_test_append(char *text, size_t size, const char *more)
 {

@@ -23,8 +23,8 @@
 
 struct call_race {
 	struct leat_reactor *to;
-	unsigned int delay; /* turns; PATIENT: until one function was called */
-	unsigned int begun;
+	unsigned int delay;  /* turns; if PATIENT: counted from the first call of a function */
+	unsigned int begun;  /* functions that were called */
 	int called[CALLERS]; /* written by the other thread */
 	int got[CALLERS];
 	int ret[CALLERS];
@@ -61,7 +61,7 @@ delayed_cancel(void *arg)
 	unsigned int i;
 
 	for (i = 0; i < race->delay; i++) {
-		/* However slow the other thread is, its call comes first now and then. */
+		/* In some rounds a function is called before the cancel, on any machine. */
 		if (race->delay == PATIENT && __atomic_load_n(&race->begun, __ATOMIC_RELAXED) == 0)
 			i = 0;
 		task_test_yield();

@@ -97,8 +97,8 @@ cancel_two_on_one_object(void *arg)
 
 	(void)arg;
 	/*
-	 * The scope's waiters are cancelled, in the middle of the event's list; the others are
-	 * served.
+	 * The two waiters of shared_scope(), in the middle of the event's list, are cancelled;
+	 * "before" and "after" get the event.
 	 */
 	leat_scope_init(&s);
 	assert_int_equal(leat_scope_branch(&s, "before", wait_event, &sh.ev, &before), 0);
@@ -412,7 +412,7 @@ slow_branches(struct leat_scope *s, int *ret)
 	return leat_scope_wait(s);
 }
 
-/* Return the result of its branch. */
+/* @return the result of a scope's only branch, after waiting for the scope */
 static int
 slow_branch(void)
 {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* However a time limit, a mask or a scope's block is left, nothing of it remains. */
+/*
+ * However a time limit, a mask or a scope's block is left: afterwards the task has the deadline and
+ * the mask that it had before.
+ */
 
 #include "leave_cases.h"
 #include "scope_test.h"
@@ -59,7 +62,7 @@ test_leave_cxx(void **state)
 	assert_int_equal(task_test_run(leave_all, (void *)(uintptr_t)block_cases_cxx), 0);
 }
 
-/* A cancelled task leaves a mask by return: from then on the signal counts again. */
+/* A cancelled task leaves a mask by return: then its signal is not masked any more. */
 static int
 polite(struct leat_scope *s)
 {

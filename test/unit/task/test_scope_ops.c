@@ -51,7 +51,10 @@ rule_8_cancel(void *arg)
 	unsigned int i;
 
 	task_test_yield();
-	/* The result comes that the cancel function promised, whatever the completion brings. */
+	/*
+	 * The cancel ends only the operation whose cancel function returned LEAT_CANCEL_FREED; the
+	 * first completion ends the others. Nothing ends an operation a second time.
+	 */
 	assert_int_equal(leat_scope_cancel_siblings(), 0);
 	for (i = 0; i < 4; i++) {
 		bool freed = w[i].h.answer == LEAT_CANCEL_FREED;
@@ -210,7 +213,7 @@ test_rule_11_buffers_until_the_end(void **state)
 	task = task_test_spawn(&t, "main", rule_11_main, &ended);
 	test_turns(t.r, 100);
 	assert_int_equal(rule_11_hand.cancels, 1);
-	/* The end is promised, but the other side still writes to the buffer. */
+	/* LEAT_CANCEL_WILL promises an end; until it comes, the device may write to the buffer. */
 	assert_false(ended);
 	assert_int_equal(leat_task_state(task), LEAT_TASK_WAITING);
 	assert_int_equal(leat_resource_end(&rule_11_hand.op, 0), 0);

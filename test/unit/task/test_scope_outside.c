@@ -183,7 +183,10 @@ scope_moments(void *arg)
 	assert_int_equal(leat_scope_wait(&s), -ECANCELED);
 	assert_int_equal(w[0].h.posts + w[1].h.posts, 0);
 	assert_true(w[0].cancelled && w[1].cancelled);
-	/* All branches have ended, the task does not wait yet: the delivered signal counts. */
+	/*
+	 * The only branch has ended, but the task does not wait yet: the cancel is delivered, and
+	 * is the result of the wait.
+	 */
 	assert_int_equal(leat_scope_branch(&s, "quick", returns_at_once, NULL, NULL), 0);
 	assert_int_equal(leat_task_yield(), 0);
 	assert_int_equal(leat_scope_cancel(&s), 0);
@@ -214,14 +217,14 @@ scope_too_late(void *arg)
 	assert_int_equal(leat_scope_branch(&s, "quick", returns_at_once, NULL, NULL), 0);
 	assert_int_equal(leat_task_start("late", late_cancel, &o), 0);
 	assert_int_equal(leat_scope_wait(&s), 0);
-	/* This ran after the branch, and before this task. */
+	/* late_cancel() ran after the branch "quick", and before this task. */
 	assert_int_equal(o.result, -ESRCH);
 	return 0;
 }
 
 RULE(test_scope_too_late, scope_too_late)
 
-/* The branch that cancelled its siblings, and goes on, is reached by the second cancel. */
+/* A branch cancels its siblings and goes on; then a cancel from outside reaches that branch. */
 struct second {
 	struct leat_scope s;
 	int slept;

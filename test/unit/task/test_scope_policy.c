@@ -230,7 +230,7 @@ policy_stays(void *arg)
 
 RULE(test_policy_stays, policy_stays)
 
-/* A result that a branch got in spite of the cancel counts, if it is the first. */
+/* The first success counts, even of a branch that returns it although the scope was cancelled. */
 static int
 success_after_the_end(void *arg)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Completion against cancel, a million times: a branch that waits in an operation, one that
- * cancels, and one that completes the operation, begun in any order, each after some turns or none.
- * The expected outcome follows from what came first, and from the answer of the resource's cancel.
+ * Completion against cancel, in ROUNDS rounds. Each round has three branches: one waits in an
+ * operation, one cancels, and one completes the operation. They begin in any order, and each acts
+ * after 0 to 3 turns. The expected outcome follows from which of post, cancel and completion came
+ * first, and from what the resource's cancel function returns.
  */
 
 #include "scope_test.h"
@@ -129,7 +130,7 @@ race_check(const struct race *r)
 		return COMPLETED;
 	}
 	assert_int_equal(r->cancels, 1);
-	/* Ended once: by the cancel, or by the completion. */
+	/* A cancel that returned LEAT_CANCEL_FREED ended the operation; else the completion did. */
 	assert_int_equal(r->ends, r->answer == LEAT_CANCEL_FREED ? 0 : 1);
 	switch (r->answer) {
 	case LEAT_CANCEL_LATE:
@@ -165,7 +166,7 @@ race_rounds(void *arg)
 			.delay = { dice >> 2 & 1, dice >> 3 & 3, dice >> 5 & 3 },
 			.result = OWN_RESULT,
 		};
-		/* An operation that has ended can be used again. */
+		/* In half of the rounds the scope of the last round is used again. */
 		if (i == 0 || (dice >> 10 & 1) != 0)
 			leat_scope_init(&s);
 		for (j = 0; j < 3; j++)

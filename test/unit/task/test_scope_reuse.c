@@ -117,7 +117,7 @@ clean_round(struct leat_scope *s)
 	assert_int_equal(w.h.posts, 1);
 	assert_int_equal(w.h.cancels, 1);
 	assert_int_equal(w.results[0], -ECANCELED);
-	/* It is not specified which branch of the inner scope was first. */
+	/* It is not specified whether c or n.c, in the scope of n, cancels first. */
 	assert_true(n.c.result == 0 || n.c.result == -EEXIST);
 	/* Another wait without a branch returns at once. */
 	assert_int_equal(leat_scope_wait(s), 0);
@@ -219,7 +219,7 @@ ended_scope_of_another(void *arg)
 
 RULE(test_ended_scope_of_another_task, ended_scope_of_another)
 
-/* A static scope whose task has ended, with its struct leat_tasks: that memory is not touched. */
+/* A scope whose task and struct leat_tasks no longer exist: uses of it must not touch these. */
 static struct leat_scope static_scope;
 
 static int

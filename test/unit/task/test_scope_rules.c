@@ -181,7 +181,7 @@ rule_4(void *arg)
 	return 0;
 }
 
-/* ---- rule 5: 0 when delivered, -EEXIST when another one was first ---- */
+/* ---- rule 5: a cancel returns 0 when delivered, -EEXIST when another cancel was first ---- */
 
 static int
 rule_5(void *arg)
@@ -192,8 +192,8 @@ rule_5(void *arg)
 
 	(void)arg;
 	/*
-	 * In one turn three branches cancel: two of the same scope, then one of a nested scope. The
-	 * first cancel's signal reaches the nested scope before its own branch makes the call.
+	 * In one turn three branches cancel: `first` and `second` in the scope s, then n.c in the
+	 * scope of n. The signal of `first` reaches n's scope before n.c makes its call.
 	 */
 	leat_scope_init(&s);
 	canceller_start(&s, &first, NULL);
@@ -275,7 +275,7 @@ rule_5_child_skipped(void *arg)
 	/* The stubborn branch is not cancelled a second time. */
 	assert_int_equal(k.stubborn.h.cancels, 1);
 	assert_int_equal(k.stubborn.ret, 3);
-	/* The stayer's own cancel did not reach the stayer: only this one did. */
+	/* The stayer's own cancel did not reach the stayer: only skipping_canceller()'s did. */
 	assert_int_equal(k.stayer.wait, -ECANCELED);
 	assert_int_equal(k.stayer.h.cancels, 1);
 	assert_int_equal(k.result, 0);

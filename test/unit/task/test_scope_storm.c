@@ -107,8 +107,8 @@ operation(void)
 }
 
 /*
- * Complete some operations, and only few while the other thread is to send a cancel: however slow
- * that thread is, its cancel then often comes first.
+ * Complete each operation with a probability of 1 in 4, or of 1 in 100 if patient: then the cancel
+ * of the other thread, however slow that thread is, often comes before the completion.
  */
 static void
 complete_some(bool patient)
@@ -186,7 +186,10 @@ look(struct before *b)
 	}
 }
 
-/* Check that exactly the expected tasks have the signal, which cancelled their operations. */
+/*
+ * Check that exactly the expected tasks have got the signal since look(b), and that the signal has
+ * cancelled the operations in which they wait.
+ */
 static void
 check(const struct before *b)
 {
@@ -415,7 +418,7 @@ steps(void *arg)
 
 struct sender {
 	struct leat_timer timer;
-	unsigned int turns; /* turns until the poller sends; 0: it does not */
+	unsigned int turns; /* turns until the poller sends; 0: the poller does not send */
 	enum from from;
 };
 
@@ -437,7 +440,7 @@ static struct leat_reactor *reactor;
 static struct leat_ep *ep;
 static bool over;
 static bool letter_out;	  /* the other thread has a letter */
-static bool patient;	  /* this round completes few operations while it has one */
+static bool patient;	  /* this round completes few operations while a letter is out */
 static bool event_raised; /* this round has raised an event */
 
 static void
@@ -452,7 +455,7 @@ on_letter(void *arg)
 		assert_int_equal(leat_task_id(t), l->ref.id);
 		cancel_task(t, THREAD);
 	}
-	/* Cancel anything that exists at that moment. */
+	/* Cancel a random scope or task as well, among those that exist now. */
 	cancel_any(THREAD);
 	l->free = true;
 	letter_out = !letters[0].free || !letters[1].free;

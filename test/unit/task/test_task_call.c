@@ -71,7 +71,7 @@ test_call(void **state)
 	task_test_end(&t);
 }
 
-/* Cancelled before it has begun, a call does not begin, and does not wait for the other side. */
+/* A call that is cancelled before its function began ends at once; the function is not called. */
 static void
 test_cancel(void **state)
 {
@@ -144,7 +144,7 @@ call_within(void *arg)
 	return ret;
 }
 
-/* A reactor that does not run the message, or hangs: the call ends at its deadline. */
+/* The called reactor does not run the message: the call ends at its deadline. */
 static void
 test_deadline(void **state)
 {
@@ -260,8 +260,8 @@ struct pair {
 struct pair_task {
 	struct pair *p;
 	unsigned int side;
-	bool masked; /* calls also after it was cancelled */
-	bool rests;
+	bool masked; /* the task goes on calling after it was cancelled */
+	bool rests;  /* the task yields after each call */
 };
 
 static int

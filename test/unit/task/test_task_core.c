@@ -103,7 +103,7 @@ test_join(void **state)
 	test_turns(t.r, 100);
 	assert_string_equal(trace, "pc");
 	test_clock += 1 * US;
-	/* The timer fires at the end of a turn, the tasks run in the next. */
+	/* The child's timer fires at the end of a turn; child and parent run in the next turn. */
 	test_turns(t.r, 2);
 	assert_string_equal(trace, "pcdq");
 	assert_int_equal(task_test_join(&t, p), 8);
@@ -350,7 +350,7 @@ test_name(void **state)
 	assert_string_equal(leat_task_state_name(99), "?");
 }
 
-/* The rounding mode is a task's own; all the other tests check callee-saved registers. */
+/* Each task keeps its own rounding mode over switches to tasks with different modes. */
 static int
 rounding(void *arg)
 {
@@ -424,7 +424,7 @@ test_budget(void **state)
 	test_poller_add(t.r, &p, "p", 0);
 	s = task_test_spawn(&t, "spawner", spawner, &n);
 	assert_int_equal(task_test_join(&t, s), 0);
-	/* Two switches for each call, 256 in a turn. */
+	/* Each of the 1280 children takes two switches: at 256 in a turn that is 10 turns. */
 	assert_in_range(p.calls, 10, 11);
 	task_test_end(&t);
 }
@@ -444,7 +444,7 @@ on_line(void *arg, const char *line)
 	task_test_append(lines, sizeof(lines), "\n");
 }
 
-/* Where the nested function resumes. */
+/* Where nested() resumes after nested_sleep(). */
 static uintptr_t nested_ip;
 
 static int __attribute__((noinline)) nested_sleep(uint64_t us)
@@ -490,7 +490,7 @@ test_backtrace(void **state)
 	assert_in_range(n, 4, 12);
 	snprintf(ip, sizeof(ip), " 0x%" PRIxPTR " ", nested_ip);
 	assert_non_null(strstr(lines, ip));
-	/* The other task was not disturbed. */
+	/* The backtrace has not disturbed the task b. */
 	assert_int_equal(task_test_join(&t, b), 2);
 	task_test_end(&t);
 }
@@ -502,8 +502,8 @@ sleep_for(void *arg)
 }
 
 /*
- * Tasks that all wait don't keep their reactor awake, and wake it in time. A machine may be so busy
- * that the time is up before the reactor has blocked; then the tasks sleep for longer.
+ * A reactor blocks while its task sleeps, and the end of the sleep wakes it. On a busy machine the
+ * sleep may be over before the reactor has blocked: then repeat with twice the time.
  */
 static void
 test_block(void **state)

@@ -226,7 +226,7 @@ sets_up_again(void *arg)
 	leat_scope_init(&s);
 	assert_int_equal(leat_scope_branch(&s, "a", branch, arg, NULL), 0);
 	assert_int_equal(leat_scope_wait(&s), 0);
-	/* Used again without leat_scope_init(), and with it: both are correct. */
+	/* A scope that has ended may be used again with or without leat_scope_init(). */
 	assert_int_equal(leat_scope_branch(&s, "a", branch, arg, NULL), 0);
 	assert_int_equal(leat_scope_wait(&s), 0);
 	leat_scope_init(&s);
@@ -287,8 +287,8 @@ test_joined_twice(void **state)
 }
 
 /*
- * Blocks of ended tasks rest for a while. If all others are in use they are reused at once: the
- * limit of tasks is unchanged.
+ * The block of an ended task is not reused at once, unless all other blocks are in use: so the
+ * program can still have max_tasks tasks.
  */
 static void
 test_rest(void **state)
@@ -328,7 +328,7 @@ ends_with_mutex(void *arg)
 	return 0;
 }
 
-/* A task that gets the mutex by the other task's unlock, and ends without unlocking it. */
+/* Get the mutex a when ends_with_mutex() unlocks it, and end without unlocking it. */
 static int
 ends_with_given(void *arg)
 {

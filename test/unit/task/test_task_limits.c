@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Failures and limits: each case is handled, and reported. */
+/* Stack overflows, limits of tasks and stacks, the watchdog, and stops that tasks hold up. */
 
 #include <signal.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ sleeper(void *arg)
 	return leat_task_sleep(*(uint64_t *)arg);
 }
 
-/* Recurse until a frame is below the limit. */
+/* Recurse until the address of a frame is below the limit. */
 static int __attribute__((noinline)) dive(uintptr_t limit)
 {
 	volatile char frame[160];
@@ -161,7 +161,7 @@ test_overflow_canary(void **state)
 	check_overflow(LEAT_TASK_GUARD_CANARY);
 }
 
-/* Any other fault is passed on, and not called an overflow. */
+/* A fault that is not an overflow goes to the default handler, and is not reported as overflow. */
 static int
 wild(void *arg)
 {
@@ -220,7 +220,7 @@ test_handler_restored(void **state)
 	assert_true(now.sa_sigaction == before.sa_sigaction);
 }
 
-/* Beyond the limit tasks are refused, with a reason; room comes back. */
+/* Beyond max_tasks, tasks are refused until one of the existing tasks is joined. */
 static void
 test_limit(void **state)
 {
@@ -242,7 +242,7 @@ test_limit(void **state)
 	assert_null(leat_task_spawn(t.ts, "eleventh", sleeper, &us));
 	leat_tasks_stats_get(t.ts, &s);
 	assert_int_equal(s.refused, 2);
-	/* The block is freed when the task is joined, not when it ends. */
+	/* A task takes room until it is joined: its end alone makes no room for "eleventh". */
 	test_clock += 1000 * US;
 	test_turns(t.r, 3);
 	assert_null(leat_task_spawn(t.ts, "eleventh", sleeper, &us));
@@ -375,7 +375,7 @@ test_trim(void **state)
 	task_test_end(&t);
 }
 
-/* The watchdog looks while a task runs; the test sets its clock. */
+/* This task calls the watchdog's scan while it runs, with the time that the watchdog shall see. */
 static int
 hog(void *arg)
 {
@@ -392,7 +392,7 @@ hog(void *arg)
 	task_watch_scan(1000 * ms);
 	leat_tasks_stats_get(leat_tasks_self(), &s);
 	assert_int_equal(s.hogs, 1);
-	/* A task that yields may run for as long as it likes. */
+	/* After each yield the watchdog counts from 0 again: here it never comes to 100 ms. */
 	assert_int_equal(leat_task_yield(), 0);
 	task_watch_scan(1001 * ms);
 	assert_int_equal(leat_task_yield(), 0);
@@ -451,7 +451,7 @@ test_watchdog(void **state)
 	log_free();
 }
 
-/* A tree of tasks with two levels, and a task whose parent has ended. */
+/* A task "family" that joins its child, and a task "orphan" whose parent has ended. */
 static int
 stubborn(void *arg)
 {
@@ -504,7 +504,7 @@ test_stop_names(void **state)
 	assert_non_null(strstr(logged, "leat/task: r: orphan (4) WAITING in sleep"));
 	log_free();
 
-	/* Run again, the tasks go on where they were. */
+	/* When the reactor runs again, the tasks go on where they were. */
 	test_clock += us * US;
 	leat_reactor_stop(t.r, LEAT_REACTOR_STOP_NO_DEADLINE);
 	assert_int_equal(leat_task_state(f), LEAT_TASK_WAITING);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The NULL of a failed constructor is passed on, unchecked: the call is refused, and the reason
- * stays.
+ * A program passes the NULL of a failed constructor to another function without checking it: that
+ * function refuses the call, and rte_errno and leat_err_msg() still say why the constructor failed.
  */
 
 #include <string.h>
@@ -28,8 +28,8 @@ check_reason(int err, const char *why)
 }
 
 /*
- * The expression that doc/guide/tasks.md and the header show, detach of spawn, without room for a
- * task: -EINVAL, and the reason of spawn stays.
+ * leat_task_detach(leat_task_spawn()), as doc/guide/tasks.md and the header show it, without room
+ * for a task: detach returns -EINVAL, and the error of spawn stays.
  */
 static void
 test_detach_of_spawn_without_room(void **state)

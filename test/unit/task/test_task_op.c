@@ -88,7 +88,7 @@ test_wait(void **state)
 	assert_string_equal(info.waits, "op recv of the-ep, 1 of 1 to come");
 	mock_finish(o.ep, 0, -EIO, 0);
 	assert_int_equal(task_test_join(&o.t, task), -EIO);
-	/* The op came back before a task waited for it. */
+	/* The same, with an op that succeeds. */
 	task = task_test_spawn(&o.t, "one", wait_one, &o);
 	test_turns(o.t.r, 1);
 	mock_finish(o.ep, 0, 0, 5);
@@ -297,8 +297,8 @@ late(void *arg)
 	assert_int_equal(o->op[0].status, -ECANCELED);
 	assert_int_equal(leat_task_op_run(o->ep, o->ops, o->n), -ETIMEDOUT);
 	/*
-	 * These ops are posted by the program after the deadline: the wait still returns one of
-	 * them.
+	 * leat_ep_post() ignores the task's deadline, which has passed: the wait still returns one
+	 * of these ops.
 	 */
 	assert_int_equal(leat_ep_post(o->ep, o->ops, o->n), o->n);
 	return leat_task_op_wait_any(o->ep, o->ops, o->n);

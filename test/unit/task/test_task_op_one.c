@@ -256,7 +256,10 @@ test_not_recalled(void **state)
 	assert_int_equal(o.ret, -ETIMEDOUT);
 	assert_int_equal(mock.nb_disconnect, 1);
 	assert_int_equal(mock.disconnect_status, -ETIMEDOUT);
-	/* The call ends late by at most the time between two looks at an endpoint's events. */
+	/*
+	 * The call ends at its limit of 5000 us or later, by at most the time between two looks at
+	 * the endpoint's events.
+	 */
 	assert_in_range(o.took, 5000 * US, 7500 * US);
 	end(&o);
 }

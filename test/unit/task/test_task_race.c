@@ -354,7 +354,7 @@ race_of_two(void *arg)
 static int
 cancelled(void *arg)
 {
-	/* Before the cancel, in turn: both functions run; one is not due yet; neither is due. */
+	/* What has begun before the cancel: p[0] and p[1]; p[0] alone; neither. */
 	static const uint64_t after_us[] = { 0, 0x10000, 0x10080 };
 	unsigned int i, j, in_scope;
 
@@ -389,7 +389,7 @@ cancelled(void *arg)
 
 RULE(test_cancelled, cancelled)
 
-/* The stop reaches a branch before its parent: its failure starts no other function instead. */
+/* The stop cancels the branch of p[0] before its parent: the branch's end must not start p[1]. */
 static void
 test_stop(void **state)
 {

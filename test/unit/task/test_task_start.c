@@ -60,7 +60,7 @@ test_start(void **state)
 	task_test_end(&t);
 }
 
-/* The program is linked so that this function has a symbol. */
+/* The program exports this function (-rdynamic): a task without a name can be named after it. */
 int exported_function(void *arg);
 
 int
@@ -136,7 +136,7 @@ test_no_name(void **state)
 }
 
 struct yielder {
-	unsigned int others; /* runs of another task */
+	unsigned int others; /* how often the task b, other(), has run */
 	int masked, cancelled, again;
 };
 
@@ -164,7 +164,7 @@ yielder(void *arg)
 	leat_task_mask(&mask);
 	y->masked = leat_task_yield();
 	leat_task_unmask(&mask);
-	/* Other tasks get their turn before a cancelled one returns. */
+	/* The yield of a cancelled task returns only after the task b has run once. */
 	before = y->others;
 	y->cancelled = leat_task_yield();
 	assert_int_equal(y->others, before + 1);
@@ -190,7 +190,7 @@ test_yield_when_cancelled(void **state)
 	assert_int_equal(y.masked, 0);
 	assert_int_equal(y.cancelled, -ECANCELED);
 	assert_int_equal(y.again, -ECANCELED);
-	/* A loop that checks the result ends. */
+	/* The loop of other() ends, since it checks the result of yield. */
 	assert_int_equal(task_cancel(b), 0);
 	assert_int_equal(task_test_join(&t, b), -ECANCELED);
 	task_test_end(&t);

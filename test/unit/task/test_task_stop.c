@@ -73,8 +73,8 @@ test_spawned_nested(void **state)
 }
 
 /*
- * More tasks are spawned at a time than there ever were: their blocks come after those that the
- * stop knew when it began its walk.
+ * Tasks spawned at once by one task that cleans up, more than existed before: their blocks come
+ * after all blocks that existed when the stop began its walk.
  */
 #define CROWD (SANITIZED ? 500 : 3000)
 
@@ -111,7 +111,7 @@ test_spawned_crowd(void **state)
 	task_test_end(&t);
 }
 
-/* A poller spawns tasks, in each turn of the stop, or now and then. */
+/* A poller that spawns a task in each `every`th turn. */
 struct spawner {
 	struct leat_tasks *ts;
 	struct late late;
@@ -144,7 +144,7 @@ check_spawned_by_poller(unsigned int every)
 	(void)task_test_spawn(&t, "sleeper", sleep_forever, NULL);
 	assert_int_equal(leat_task_detach(task_test_spawn(&t, "sleeper", sleep_forever, NULL)), 0);
 	assert_non_null(leat_reactor_poller_add(t.r, "spawner", spawning_poller, &s, 0));
-	/* Each of its tasks sleeps until the stop. */
+	/* Each task that the poller spawns before the stop sleeps until the stop. */
 	test_turns(t.r, 60);
 	assert_in_range(stop_quietly(&t), 1, 2000);
 	check_late(&s.late, s.spawned, every == 1 ? 16 : 0);
@@ -198,10 +198,10 @@ test_spawned_by_message(void **state)
 /* ---- clean-up that has to wait ---- */
 
 struct farewell {
-	int slept;  /* result of the helper's sleep, masked */
-	int joined; /* result of the join */
-	int branch; /* result of the branch, masked as well */
-	int plain;  /* result of a branch that is not masked */
+	int slept;  /* result of the masked sleep of the task "helper" */
+	int joined; /* result of the join of "helper" */
+	int branch; /* result of the masked sleep of the branch "masks" */
+	int plain;  /* result of the branch "does not", which masks nothing */
 	int waited;
 };
 
@@ -239,7 +239,7 @@ says_goodbye(void *arg)
 	return 0;
 }
 
-/* Tasks spawned to clean up mask the signal, and have until the deadline. */
+/* Tasks that a clean-up spawns can mask their cancel, and then have until the deadline. */
 static void
 test_cleanup_may_spawn_and_wait(void **state)
 {
@@ -345,7 +345,7 @@ check_endless(leat_task_fn fn, const char *name)
 	assert_int_equal(leat_tasks_destroy(t.ts), -EBUSY);
 	assert_true(s.spawned > 300);
 	assert_false(t.ts->stopping);
-	/* These tasks never end: reactor and tasks are left until the process ends. */
+	/* These tasks never end, so the reactor and its tasks can't be destroyed. */
 }
 
 static void

@@ -109,7 +109,7 @@ snatcher(void *arg)
 		assert_int_equal(leat_task_yield(), 0);
 	assert_int_equal(leat_task_mutex_unlock(&st.m), 0);
 	assert_int_equal(leat_task_mutex_trylock(&st.m), -EBUSY);
-	/* The task has the mutex already: the cancel comes too late for this wait. */
+	/* The waiter (arg) has the mutex already: this cancel comes too late for its lock call. */
 	assert_int_equal(task_cancel(arg), 0);
 	assert_int_equal(leat_task_mutex_lock(&st.m), 0);
 	assert_int_equal(leat_task_mutex_unlock(&st.m), 0);
@@ -236,7 +236,7 @@ test_sem(void **state)
 	assert_int_equal(st.n, 0);
 	for (i = 0; i < TASKS; i++) {
 		assert_int_equal(leat_task_sem_post(&st.s), 0);
-		/* The unit is passed to the waiting task, not to the one that comes now. */
+		/* The unit is passed to task[i], which waits: nothing is left for this call. */
 		assert_int_equal(leat_task_sem_trywait(&st.s), -EAGAIN);
 	}
 	for (i = 0; i < TASKS; i++) {
@@ -326,8 +326,8 @@ test_queue(void **state)
 	assert_true(leat_task_queue_count(&st.q) == 1);
 
 	/*
-	 * After the close, a task that waits for room ends; the queue's items still come out, then
-	 * the end.
+	 * After the close, the putter c, which waits for room, gets -EPIPE. The getter still gets
+	 * the items that are in the queue, then -EPIPE.
 	 */
 	c = task_test_spawn(&t, "put", putter, NULL);
 	test_turns(t.r, 1);
@@ -341,7 +341,7 @@ test_queue(void **state)
 	assert_int_equal(task_test_join(&t, g), -EPIPE);
 	assert_int_equal(st.n, 2);
 	assert_int_equal(leat_task_queue_tryget(&st.q, &item), -EPIPE);
-	/* A task that waits for an item sees the end as well. */
+	/* A getter that waits for an item when the queue is closed gets -EPIPE. */
 	leat_task_queue_init(&st.q, st.slots, 3, NULL);
 	g = task_test_spawn(&t, "get", getter, NULL);
 	test_turns(t.r, 1);

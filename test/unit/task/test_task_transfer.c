@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A transfer of 64 MiB that is cancelled by a time-out: before it began, in the middle, and by its
- * sender. Whatever the result, the buffer is the task's when its wait ended, and not before: the
- * test then writes to it, and sees that nothing else does.
+ * A transfer of 64 MiB that a time limit cancels: the receiver's, before the transfer begins or in
+ * the middle, or the sender's. Whatever the result, the buffer belongs to the task when the task's
+ * wait ended, and not before: the test then writes to the buffer, and checks that nothing else
+ * does.
  *
  * The device is the argument, or that of the driver which the program is named after.
  */
@@ -167,7 +168,7 @@ receiver_branch(void *arg)
 	}
 	assert_int_equal(ret, -ETIMEDOUT);
 	t->too_late++;
-	/* The buffer is ours again. The rest of the sender's data goes to the other buffer. */
+	/* in[0] belongs to this task again: the message must go to in[1] alone. */
 	fill(t->in[0], 'm');
 	assert_int_equal(receive(t, 1), 0);
 	assert_filled(t->in[1], 'x');
@@ -240,7 +241,7 @@ limit_of_sender(struct transfer *t)
 	assert_int_equal(leat_scope_branch(&s, "sender", limited_sender_branch, t, &sent), 0);
 	assert_int_equal(leat_scope_branch(&s, "receiver", late_receiver_branch, t, &received), 0);
 	assert_int_equal(leat_scope_wait(&s), 0);
-	/* If the device can't recall the send, both sides complete. */
+	/* If the device can't recall the send, both the send and the receive succeed. */
 	assert_int_equal(sent, what);
 	assert_int_equal(received, what);
 }

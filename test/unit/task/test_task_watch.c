@@ -66,7 +66,7 @@ quick_poller(void *arg, uint64_t now)
 	return 0;
 }
 
-/* The program is linked so that these functions have symbols. */
+/* The program exports these functions (-rdynamic), so that a report can name them. */
 void timer_that_hogs(struct leat_timer *timer, void *arg, uint64_t now);
 void message_that_hogs(void *arg);
 
@@ -112,7 +112,7 @@ begin(struct task_test *t)
 	task_watch_del(t->ts);
 }
 
-/* @return how many lines with that text were logged */
+/* End what begin() began. @return how often `text` was logged */
 static unsigned int
 end(struct task_test *t, const char *text)
 {
@@ -193,7 +193,10 @@ test_message(void **state)
 		end(&t, "r: message function message_that_hogs has been running for 100 ms"), 2);
 }
 
-/* The message's cell in the ring was reused meanwhile: the report can't name the function. */
+/*
+ * While this message runs, its cell in the ring is overwritten by later messages: the report can't
+ * name the function.
+ */
 static void
 message_overwritten(void *arg)
 {
