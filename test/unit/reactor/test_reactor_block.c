@@ -56,7 +56,7 @@ test_timeouts(void **state)
 		assert_true(leat_reactor_turn(app.r) >= 0);
 	assert_int_equal(test_clock, expiry);
 
-	/* No block lasts until the deadline of a stop: pollers are asked whether they are done. */
+	/* A stopping reactor does not block: it asks pollers in each turn whether they are done. */
 	post_recvs(1);
 	leat_reactor_stop(app.r, 1000000);
 	before = stats();
@@ -64,9 +64,7 @@ test_timeouts(void **state)
 	assert_int_equal(stats().blocks, before.blocks);
 }
 
-/*
- * A distant timer wakes the reactor once, when it expires, however the reactor was driven before.
- */
+/* After the timer `near`, the reactor blocks at most twice until `far` expires 100 s later. */
 static void
 test_far_timer_wakes_once(void **state)
 {
@@ -129,7 +127,7 @@ test_woken(void **state)
 	s = stats();
 	os.meanwhile = ask_message;
 	now = test_clock;
-	/* There is work for the next turn. */
+	/* The turn returns 1, since the message that woke the reactor waits for the next turn. */
 	assert_int_equal(leat_reactor_turn(app.r), 1);
 	assert_int_equal(test_clock, now);
 	assert_int_equal(os.pokes, 1);
@@ -178,7 +176,7 @@ test_fallback(void **state)
 	assert_true(t.p->told_wait);
 	assert_false(app.p->told_wait);
 
-	/* Periodic pollers are timers. */
+	/* A periodic poller is called by a timer, so it does not keep the reactor from blocking. */
 	assert_int_equal(leat_poller_remove(t.p), 0);
 	test_poller_add(app.r, &t, "now and then", 10000);
 	sleeps = os.sleeps;
@@ -187,7 +185,7 @@ test_fallback(void **state)
 	assert_true(os.blocks > blocks);
 	assert_in_range(os.sleeps, sleeps, sleeps + 64); /* the sleep lasts until housekeeping */
 
-	/* An endpoint without a wait object: none was asked for. */
+	/* `plain` is opened without leat_ep_conf.wait, so the reactor can't block with it. */
 	assert_int_equal(close(mock.fd), 0);
 	assert_int_equal(leat_poller_remove(app.p), 0);
 	assert_int_equal(leat_ep_close(app.ep, 0, NULL, NULL), 0);
@@ -355,7 +353,7 @@ test_shut(void **state)
 	app.ep = NULL;
 }
 
-/* The endpoint can't signal the end of its shutdown: the reactor takes short sleeps. */
+/* If leat_ep_arm() returns -EBUSY, the reactor sleeps for 100 us at most. */
 static void
 test_busy(void **state)
 {
@@ -374,8 +372,8 @@ test_busy(void **state)
 }
 
 /*
- * The descriptor is readable without a completion: events are looked at, and the endpoint is not
- * polled again and again.
+ * The endpoint's descriptor is readable although no op is complete: the next turn reads the
+ * endpoint's events, and returns 0.
  */
 static unsigned int progress;
 

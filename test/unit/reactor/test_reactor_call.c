@@ -62,7 +62,7 @@ test_full(void **state)
 
 	(void)state;
 	assert_non_null(r);
-	/* The number of messages is rounded up to a power of 2. */
+	/* conf.messages, 5, is rounded up to a power of 2. */
 	for (i = 0; i < 8; i++)
 		assert_int_equal(leat_reactor_call(r, note, &v), 0);
 	rte_errno = 0;
@@ -161,7 +161,7 @@ struct sender {
 	struct leat_reactor *r;
 	pthread_t thread;
 	unsigned int number;
-	unsigned int next; /* the receiver's: number of the next message that must come */
+	unsigned int next; /* number of the message that receive() must get next from this sender */
 	unsigned int wrong;
 	struct item {
 		struct sender *s;

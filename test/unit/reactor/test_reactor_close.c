@@ -121,7 +121,7 @@ test_the_last_one_is_run(void **state)
 	assert_int_equal(leat_reactor_destroy(r), 0);
 }
 
-/* Work that the last message brings is done, too. */
+/* Work that the last message gives to a poller is done before the reactor has stopped. */
 static bool busy;
 
 static int
@@ -262,7 +262,7 @@ sender_turn(void *arg, uint64_t now)
 static void
 sender_yield(void)
 {
-	/* The stop waits for nothing but a sender that has a ticket. */
+	/* The stop yields only while it waits for a sender that has a ticket. */
 	assert_int_equal(sender.done, 1);
 	sender_to(WAITED);
 	sender_to(AFTER);
@@ -315,8 +315,8 @@ test_sender_against_the_end(void **state)
 }
 
 /*
- * The ring's ticket numbers wrap at 2^64, while it is filled and emptied by random amounts. It is
- * closed and opened again at many tickets.
+ * The ring is filled and emptied by random amounts, and closed and opened again in every 16th
+ * round, while its ticket numbers wrap at 2^64.
  */
 static void
 test_ring_wraps(void **state)
@@ -444,7 +444,7 @@ test_senders_and_stops(void **state)
 		s.until = s.ran + 1 + i % 20;
 		assert_int_equal(leat_reactor_run(s.r), 0);
 		assert_int_equal(reactor_messages_waiting(s.r), 0);
-		/* Senders send while the reactor is stopped, too. */
+		/* Wait until the stopped reactor has refused i + 1 messages in all. */
 		while (__atomic_load_n(&s.refused, __ATOMIC_RELAXED) <= i)
 			(void)sched_yield();
 	}

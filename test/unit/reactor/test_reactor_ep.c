@@ -340,7 +340,7 @@ test_ep_drain(void **state)
 
 	/*
 	 * An endpoint that does not come to rest by itself is shut down after three quarters of the
-	 * time, and then does.
+	 * stop's 1000 us, so that the reactor still stops in time.
 	 */
 	drain_init(&a, UINT_MAX);
 	begin = test_clock;
@@ -350,7 +350,10 @@ test_ep_drain(void **state)
 	assert_in_range(test_clock, begin + 750 * US, begin + 1 * MS + 50 * US);
 	app_end(&a);
 
-	/* A stop with a time of 0, and a stop without a deadline. */
+	/*
+	 * In a stop with a time of 0 the callback is asked once; in one without a deadline, until
+	 * no ops are left.
+	 */
 	drain_init(&a, UINT_MAX);
 	leat_reactor_stop(a.r, 0);
 	(void)test_turns_until_stopped(a.r);
@@ -362,7 +365,10 @@ test_ep_drain(void **state)
 	assert_int_equal(drained.calls, 20);
 	assert_int_equal(drained.until, UINT64_MAX);
 
-	/* Shutting down is for endpoints only; removed pollers are not asked. */
+	/*
+	 * Only the poller of an endpoint can have a drain callback. No release callback is called
+	 * for a poller that the program removed.
+	 */
 	test_poller_add(a.r, &t, "other", 0);
 	assert_int_equal(leat_poller_drain_set(t.p, on_drain), -EINVAL);
 	assert_int_equal(leat_poller_remove(a.p), 0);

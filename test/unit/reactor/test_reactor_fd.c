@@ -138,7 +138,7 @@ test_levels(void **state)
 	look(reactor);
 	assert_int_equal(a.calls, 4);
 
-	/* The peer ends its direction, and then the connection. */
+	/* `far` ends its sending direction (EPOLLRDHUP), then is closed (EPOLLHUP). */
 	near_read(&a);
 	assert_int_equal(leat_fd_events_set(&a.f, EPOLLRDHUP), 0);
 	look(reactor);
@@ -282,7 +282,10 @@ test_delete_self(void **state)
 	assert_int_equal(look(reactor), 0);
 }
 
-/* The freed pair's number, slot and memory are given to a new descriptor, which is silent. */
+/*
+ * Close the other pair, and give its descriptor's number, slot and memory to a new descriptor,
+ * which has no event.
+ */
 static void
 replace_other(struct pair *p)
 {
@@ -328,7 +331,7 @@ test_reuse(void **state)
 	pair_close(&b);
 }
 
-/* Events that a callback has switched off are not reported in the same round. */
+/* A callback that switches off the other descriptor's events, which the same look has found. */
 static void
 want_nothing(struct pair *p)
 {
@@ -565,7 +568,7 @@ test_block_echo(void **state)
 	r = leat_reactor_create(&conf);
 	assert_non_null(r);
 	pair_open(&a);
-	/* The other side blocks in read. */
+	/* echo_client() blocks in read(). */
 	assert_int_equal(fcntl(a.far, F_SETFL, 0), 0);
 	a.then = echo;
 	blocked = &a;
@@ -602,8 +605,8 @@ test_stop(void **state)
 	assert_int_equal(a.calls, 0);
 
 	/*
-	 * The end of the reactor detaches the descriptor: its owner may delete it, and add it to
-	 * another reactor.
+	 * leat_reactor_destroy() detaches the descriptor: it can then be deleted, and added to a
+	 * different reactor.
 	 */
 	assert_int_equal(leat_reactor_destroy(reactor), 0);
 	assert_null(a.f.reactor);

@@ -148,7 +148,7 @@ test_yield(void **state)
 	assert_int_equal(os.yields, 10);
 	leat_reactor_stats_get(r, &s);
 	assert_int_equal(s.yields, 10);
-	/* The time is billed as sleep, not as idle. */
+	/* The 500 cycles of each yield are billed as sleep, not as idle. */
 	assert_int_equal(s.sleep_cycles, 10 * 500);
 	assert_int_equal(s.idle_cycles, 10 * 100);
 	assert_int_equal(s.busy_cycles, 10 * 100);
@@ -446,7 +446,10 @@ window(struct leat_reactor *r, unsigned int preemptions)
 	test_turns(r, 64);
 }
 
-/* Another process spins on the CPU: the loop yields as long as it does. */
+/*
+ * At least 4 preemptions in one window show that another process spins on the CPU: the loop yields,
+ * until 20 windows in a row had at most one preemption each.
+ */
 static void
 test_auto_preempted(void **state)
 {

@@ -81,7 +81,7 @@ fall_asleep(void)
 	int epfd = app.r->block_epfd;
 
 	run_to(ASLEEP);
-	/* The reactor never sleeps through anything that is complete. */
+	/* If no descriptor wakes the reactor, no message and no completion may be there. */
 	if (epoll_wait(epfd, &ev, 1, 0) > 0)
 		return;
 	assert_true(plan.steps < 3 || reactor_messages_waiting(app.r) == 0);
@@ -111,7 +111,7 @@ interleave(void)
 	assert_int_equal(app.ops, 1);
 	assert_int_equal(mock.nb_arm, mock.nb_disarm);
 
-	/* Then the reactor comes to rest: a late write wakes it once at most. */
+	/* A late write to the eventfd may still wake it; after 4 turns only timeouts do. */
 	turns(4);
 	s = stats();
 	for (i = 0; i < 3; i++)

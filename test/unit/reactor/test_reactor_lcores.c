@@ -22,7 +22,7 @@ struct pong {
 	unsigned int wrong;
 };
 
-/* Plain memory goes back and forth: messages must make it visible. */
+/* Each reactor in turn changes *p, plain memory: a message must make the changes visible. */
 static void
 bounce(void *arg)
 {
@@ -37,7 +37,7 @@ bounce(void *arg)
 	p->left--;
 	p->at = 1 - p->at;
 	/*
-	 * From here on the state belongs to the other reactor; should this fail, the test hangs and
+	 * After this call *p belongs to the other reactor. If the call fails, the test hangs, and
 	 * is killed.
 	 */
 	if (leat_reactor_call(p->r[p->at], bounce, p) != 0)
@@ -111,7 +111,7 @@ test_launch_refuses(void **state)
 
 	leat_reactor_stop(r[0], 1000000);
 	assert_int_equal(leat_reactor_wait(r[0]), 0);
-	/* The reactor may be launched again at once. */
+	/* The lcore can run r[1] at once, and r[1] can then be launched on the other lcore. */
 	assert_int_equal(leat_reactor_launch(r[1], workers[0]), 0);
 	leat_reactor_stop(r[1], 1000000);
 	assert_int_equal(leat_reactor_wait(r[1]), 0);

@@ -193,7 +193,7 @@ struct meddler {
 	struct leat_poller *victim;
 	struct test_poller added;
 	unsigned int calls;
-	bool running; /* the result of leat_poller_state() */
+	bool running; /* the victim's state in the callback was LEAT_POLLER_RUNNING */
 };
 
 static int
@@ -229,8 +229,8 @@ meddle(void *arg, uint64_t now)
 }
 
 /*
- * The meddler is in the middle of three pollers, each-turn or periodic, and acts on the one before
- * it, itself, or the one after it.
+ * The meddler is the second of three pollers, which are all called in each turn or all periodic. It
+ * acts on the first poller, on itself, or on the third poller.
  */
 static void
 test_meddling(void **state)
@@ -274,7 +274,8 @@ test_meddling(void **state)
 					bool hit = gone && who == i * 2;
 
 					/*
-					 * Periodic pollers in one slot of the wheel have no order.
+					 * Periodic pollers of one slot of the wheel have no order:
+					 * a victim may be called before the meddler.
 					 */
 					if (hit)
 						assert_in_range(t[i].calls, 0, 1);
@@ -351,7 +352,7 @@ test_accounting(void **state)
 	leat_poller_stats_get(b.p, &p);
 	assert_int_equal(p.runs, 1280);
 	assert_int_equal(p.busy_cycles, 0);
-	/* The poller's idle cycles are estimated from the turns in which they were measured. */
+	/* The idle cycles of b are measured in some turns, and estimated for the others. */
 	assert_in_range(p.idle_cycles, 1280 * 40 * 7 / 10, 1280 * 40);
 	leat_poller_stats_get(c.p, &p);
 	assert_true(p.runs > 0);

@@ -68,8 +68,8 @@ static const struct reactor_sys os_table = {
 static const struct reactor_sys *real;
 
 /*
- * The worker runs first in the turn. Whatever gives it work comes later, and returns that it had
- * nothing to do.
+ * The worker is called first in a turn. One of these gives it work later in the turn, while
+ * every poller returns 0: nothing done.
  */
 enum giver { POLLER, TICK, MESSAGE, TIMER, WAKE, NEW_POLLER, RESUMED, GIVERS };
 
@@ -229,7 +229,7 @@ round_of(enum leat_idle_policy policy, enum giver what)
 		int ret = leat_reactor_turn(app.r);
 
 		assert_true(ret >= 0);
-		/* A program with a loop of its own may sleep when a turn returns 0. */
+		/* A turn that leaves work returns 1: after 0, a program's own loop may sleep. */
 		if (app.work)
 			assert_int_equal(ret, 1);
 	}

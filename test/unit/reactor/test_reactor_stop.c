@@ -88,8 +88,8 @@ test_run(void **state)
 	assert_int_equal(leat_poller_remove(p), 0);
 
 	/*
-	 * A message that stops is accepted before the reactor has run; a stopped reactor refuses
-	 * it.
+	 * A stopped reactor refuses the message; a reactor that has not run yet accepts it, and is
+	 * stopped by it.
 	 */
 	assert_int_equal(leat_reactor_call(r, stopping_message, r), -ESHUTDOWN);
 	assert_int_equal(leat_reactor_destroy(r), 0);
@@ -229,7 +229,7 @@ test_deadline(void **state)
 	assert_int_equal(leat_reactor_destroy(r), 0);
 }
 
-/* A second stop with a shorter time moves the deadline; one with a longer time doesn't. */
+/* A second stop moves the deadline only if that makes the deadline earlier. */
 static void
 test_second_stop(void **state)
 {

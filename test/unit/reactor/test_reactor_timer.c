@@ -91,7 +91,7 @@ test_one_shot(void **state)
 	test_clock += 7;
 	test_turns(r, 1);
 	assert_int_equal(t.fired, 3);
-	/* Expiries in the past, and one that never comes. */
+	/* A timer with an expiry in the past fires in the next turn; one of UINT64_MAX us never. */
 	leat_timer_start_at(r, &t.timer, 1);
 	test_turns(r, 1);
 	assert_int_equal(t.fired, 4);
@@ -140,7 +140,7 @@ test_periodic(void **state)
 	(void)state;
 	tick_init(&t, r);
 	leat_timer_start_periodic(r, &t.timer, 1000);
-	/* Turns that don't hit the expiries: the phase stays. */
+	/* Turns come every 700 us, so the timer fires late, but still once per 1000 us. */
 	for (i = 1; i <= 500; i++) {
 		test_clock = start + i * 700 * US;
 		test_turns(r, 1);
@@ -157,7 +157,7 @@ test_periodic(void **state)
 	test_clock += 1 * US;
 	test_turns(r, 1);
 	assert_int_equal(t.fired, 352);
-	/* The timer becomes one-shot when it is started so. */
+	/* leat_timer_start() makes the periodic timer one-shot. */
 	leat_timer_start(r, &t.timer, 1);
 	test_clock += 5000 * US;
 	test_turns(r, 5);
@@ -194,7 +194,7 @@ test_from_callbacks(void **state)
 	assert_int_equal(a.fired, 5);
 	leat_timer_stop(&a.timer);
 
-	/* Both have expired: whichever fires first stops the other. */
+	/* a and b have both expired: the one that fires first stops the other. */
 	tick_init(&a, r);
 	tick_init(&b, r);
 	a.what = b.what = STOP_OTHER;

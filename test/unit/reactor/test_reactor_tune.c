@@ -90,7 +90,7 @@ test_changes(void **state)
 	assert_int_equal(idle.spin_us, 9);
 	assert_int_equal(leat_reactor_idle_effective(r), LEAT_IDLE_PAUSE);
 
-	/* The number is rounded to a power of 2. */
+	/* housekeeping_turns is rounded to a power of 2. */
 	assert_int_equal(tune_ask(r->tune, "housekeeping_turns", "1000", "housekeeping_us",
 				  "1000000", NULL),
 			 0);
@@ -116,8 +116,8 @@ test_changes(void **state)
 }
 
 /*
- * A change by the program itself shows in the settings, and a change that an agent requested before
- * it does not undo it.
+ * leat_reactor_idle_set() shows in the settings. An agent's change of a different setting,
+ * requested before leat_reactor_idle_set() and served after it, does not undo it.
  */
 static void
 test_idle_set_shows(void **state)
@@ -225,7 +225,7 @@ test_bursts(void **state)
 	assert_int_equal(leat_reactor_turn(a.r), 1);
 	assert_int_equal(a.calls, 3);
 	assert_int_equal(a.nb_ops, 30);
-	/* The first burst that is not full is the last. */
+	/* The second burst of this turn has 7 ops, less than ep_burst: no third one is polled. */
 	assert_int_equal(leat_reactor_turn(a.r), 1);
 	assert_int_equal(a.calls, 5);
 	assert_int_equal(a.nb_ops, 47);
@@ -250,7 +250,7 @@ test_bursts(void **state)
 	app_end(&a);
 }
 
-/* A shorter interval does not wait for the end of the longer one. */
+/* When events_us is shortened, the next look at events does not wait for the old interval. */
 static void
 test_events_interval(void **state)
 {
@@ -283,7 +283,7 @@ static struct {
 	bool look;
 } hung;
 
-/* A poller that stands still for a second, while another thread reads the state. */
+/* A poller that takes a second. The reports are read here as another thread might read them. */
 static int
 hang(void *arg, uint64_t now)
 {

@@ -24,8 +24,8 @@
 
 #define RECVS 4
 /*
- * Delay from which an answer counts as late: most of the second that a reactor sleeps at most.
- * Shorter delays come from a busy machine, or from a stop.
+ * Delay from which an answer counts as late, us. After a lost wake-up the reactor sleeps for 1 s; a
+ * busy machine, or a stop, delays an answer by less.
  */
 #define LATE_US 900000
 
@@ -208,7 +208,7 @@ ping_pong(uint64_t size, unsigned int rounds)
 		assert_int_equal(s[i]->rounds, rounds);
 		assert_int_equal(st.blocks, st.wake_events + st.wake_messages + st.wake_timeouts);
 		assert_true(st.wake_events > 0);
-		/* A machine may stand still for that long, too; but not often. */
+		/* Seldom the machine itself stands still for LATE_US, without a lost wake-up. */
 		assert_in_range(s[i]->late, 0, 2);
 		assert_int_equal(leat_reactor_destroy(s[i]->r), 0);
 	}
@@ -228,8 +228,8 @@ test_no_wake_up_is_lost(void **state)
 }
 
 /*
- * Large messages, sent in several pieces: a send completes only when the other side has taken the
- * whole message.
+ * Messages of 1 MiB, which a device sends in several steps: a send completes only when the other
+ * side has taken the whole message.
  */
 static void
 test_large(void **state)
@@ -262,7 +262,7 @@ raw_events(struct leat_ep *ep)
 	}
 }
 
-/* Send one message at a time, a little earlier or later after the previous one was taken. */
+/* Send one message at a time, 0 to 100 rte_pause() after the receiver took the previous one. */
 static void *
 shooter(void *arg)
 {
@@ -348,7 +348,7 @@ test_between_look_and_sleep(void **state)
 	print_message("%d messages, slept %" PRIu64 " times, %" PRIu64 " of them for a second\n",
 		      SHOTS, slept, lost);
 	assert_int_equal(shot.bad, 0);
-	/* A machine may stand still for that long, too; but not often. */
+	/* Seldom the machine itself stands still for the second, without a lost wake-up. */
 	assert_in_range(lost, 0, 2);
 	assert_int_equal(leat_ep_close(shot.tx, 1000000, NULL, NULL), 0);
 	assert_int_equal(leat_ep_close(shot.rx, 1000000, NULL, NULL), 0);
