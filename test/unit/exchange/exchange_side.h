@@ -110,7 +110,7 @@ side_event(struct side *s, struct side *other)
 	return &s->ev[s->head++ % SIDE_EVENTS];
 }
 
-/* Drive both for a while in which s must get no event. */
+/* Poll s and, if not NULL, other 20 times: s must get no event. */
 static inline void
 side_quiet(struct side *s, struct side *other)
 {
@@ -159,7 +159,7 @@ side_stats(struct side *s)
 	return stats;
 }
 
-/* Establish a connection, and take both events. */
+/* Establish a connection, and take the events of both sides. */
 static inline void
 side_connect(struct side *a, struct side *b, int *conn_a, int *conn_b)
 {
@@ -304,7 +304,7 @@ raw_recv(int fd, struct side *s, void *buf, size_t len)
 		}                                                                                  \
 	} while (0)
 
-/* Write a header, and a HELLO of kind "ring" with address "addr" and private data "p". */
+/* Write the header of a message. @return its length */
 static inline size_t
 raw_header(uint8_t *buf, unsigned int version, unsigned int type, uint32_t len)
 {
@@ -323,6 +323,7 @@ raw_header(uint8_t *buf, unsigned int version, unsigned int type, uint32_t len)
 	return 16;
 }
 
+/* Write a HELLO of kind "ring" with address "addr" and private data "p". @return its length */
 static inline size_t
 raw_hello(uint8_t *buf)
 {

@@ -115,8 +115,8 @@ raw_connect_from(const struct side *s, unsigned int host)
 	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_true(fd >= 0);
 	/*
-	 * connect() chooses the port: other programs may have left none that is free for every
-	 * destination.
+	 * Let connect() choose the port. bind() would need a port that is free for every
+	 * destination, and other programs may have left none.
 	 */
 	assert_int_equal(setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on)), 0);
 	sin.sin_addr.s_addr = htonl(0x7f000000 | host);

@@ -81,8 +81,8 @@ test_descriptors(void **state)
 }
 
 /*
- * A side that takes LEAT_EXCHANGE_FDS_MAX descriptors gets as many. A connection fails if it brings
- * one descriptor more than the receiving side takes.
+ * b takes LEAT_EXCHANGE_FDS_MAX descriptors, and gets as many. a takes LEAT_EXCHANGE_FDS_TAKEN: its
+ * connect fails if the answer of b brings one more.
  */
 static void
 test_many_descriptors(void **state)
@@ -119,7 +119,7 @@ test_many_descriptors(void **state)
 	side_close(&b);
 }
 
-/* Events that are never fetched, in each state, and ends of all kinds: no descriptor stays open. */
+/* The descriptors of events that are never fetched are closed, however the connection ends. */
 static void
 test_never_fetched(void **state)
 {
@@ -367,7 +367,7 @@ test_stray_descriptors(void **state)
 		send_fds(fd, buf, len, many[i]);
 		expect_reject(&s, fd, "too many");
 	}
-	/* A HELLO with descriptors in its middle is rejected. */
+	/* A HELLO is rejected if descriptors come with its second half only. */
 	fd = raw_connect(&s);
 	raw_send(fd, buf, 20);
 	side_until(&s, side_stats(&s).pending == 1);
@@ -381,10 +381,7 @@ test_stray_descriptors(void **state)
 	side_poll(&s);
 	send_fds(fd, buf + 20, len - 20, 2);
 	expect_reject(&s, fd, "descriptors");
-	/*
-	 * Descriptors are rejected with another message than HELLO, and with bytes that are no
-	 * message.
-	 */
+	/* A first message that is not HELLO, and bytes that are no message, are rejected too. */
 	fd = raw_connect(&s);
 	raw_header(buf, LEAT_EXCHANGE_VERSION, 4, 0);
 	send_fds(fd, buf, 16, 1);
@@ -392,7 +389,7 @@ test_stray_descriptors(void **state)
 	fd = raw_connect(&s);
 	send_fds(fd, "GET /", 5, LEAT_EXCHANGE_FDS_TAKEN);
 	expect_reject(&s, fd, "LEAT");
-	/* Half of a HELLO comes with descriptors, then the end of the connection. */
+	/* The client closes after half a HELLO with descriptors: they are closed here, too. */
 	(void)raw_hello(buf);
 	fd = raw_connect(&s);
 	send_fds(fd, buf, 30, LEAT_EXCHANGE_FDS_TAKEN);
@@ -400,7 +397,7 @@ test_stray_descriptors(void **state)
 	close(fd);
 	side_until(&s, side_stats(&s).pending == 0);
 
-	/* Descriptors come with a message after the HELLO. */
+	/* Descriptors with a PROOF, before (i = 0) or after the accept, end the connection. */
 	for (i = 0; i < 2; i++) {
 		fd = raw_connect(&s);
 		raw_send(fd, buf, raw_hello(buf));

@@ -9,7 +9,7 @@
 
 static volatile uint64_t mock;
 
-/* A good connection beside the bad ones, which must stay up. */
+/* The connection between good and victim must stay up, whatever bad clients do to victim. */
 static struct side good, victim;
 static int good_conn, victim_conn;
 
@@ -199,7 +199,7 @@ test_garbage(void **state)
 	victim_close();
 }
 
-/* A HELLO that is valid but for one error is refused, for each kind of error. */
+/* A valid HELLO is refused once its byte `at` has `value`, for each row of wrong[]. */
 static void
 test_malformed(void **state)
 {
@@ -359,7 +359,7 @@ test_slow(void **state)
 	assert_int_equal(ev->status, -ETIMEDOUT);
 	close(fd);
 
-	/* A peer that neither reads its BYE nor closes its socket. */
+	/* A peer neither reads the BYE nor closes its socket: after a second victim closes. */
 	fd2 = raw_connect(&victim);
 	raw_send(fd2, buf, raw_hello(buf));
 	conn = side_event(&victim, &good)->conn;

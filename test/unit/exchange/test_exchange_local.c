@@ -12,8 +12,8 @@
 /* ---- processes ------------------------------------------------------------------------------- */
 
 /*
- * A process that forked a child is killed: its connection ends, though the child holds its sockets.
- * Messages sent before still arrive.
+ * A process that forked a child is killed: its connection ends, though the child holds the same
+ * sockets. What the process had sent before still arrives.
  */
 static void
 test_killed_parent(void **state)

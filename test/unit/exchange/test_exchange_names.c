@@ -141,7 +141,7 @@ test_addresses(void **state)
 	side_close(&a);
 }
 
-/* One listener stands for all hosts of a port. */
+/* Over UNIX sockets the host of an address does not matter: one listener serves the port. */
 static void
 test_ports(void **state)
 {
@@ -223,7 +223,7 @@ test_directory(void **state)
 	assert_null(create_in(dir, false));
 	assert_int_equal(rte_errno, EACCES);
 	assert_non_null(strstr(leat_err_msg(), "chmod 700"));
-	/* In that directory other users could remove this listener's name. */
+	/* Without a sticky bit on the directory, other users could remove this listener's name. */
 	x = create_in(dir, true);
 	assert_non_null(x);
 	assert_int_equal(leat_exchange_listen(x, "cache"), -EACCES);
@@ -366,7 +366,7 @@ test_stale(void **state)
 	assert_false(exists("name-cache"));
 }
 
-/* A connection that ends without a BYE makes this side remove the name of its process. */
+/* When a connection ends without a BYE, this side removes the name of the peer's process. */
 static void
 test_swept(void **state)
 {
@@ -408,7 +408,7 @@ test_swept(void **state)
 
 #define MANY_STALE 600
 
-/* A sweep over more names than one step looks at goes on where it stopped. */
+/* One poll does not look at all MANY_STALE names: the next one goes on where it stopped. */
 static void
 test_many_stale(void **state)
 {
@@ -492,7 +492,10 @@ test_race(void **state)
 
 /* ---- users ---------------------------------------------------------------------------------- */
 
-/* @return the status of a connect by a process of another user; 0: it is up */
+/*
+ * Connect to b from a process of the user NOBODY. @return the status of its event; 0: connected; 2:
+ * the event's text lacks `text`
+ */
 static int
 connect_as_nobody(struct side *b, const struct leat_exchange_conf *conf, const char *text)
 {
@@ -556,7 +559,7 @@ test_other_user(void **state)
 	any = conf;
 	any.any_user = true;
 
-	/* Each side refuses the other user by itself. */
+	/* A listener without any_user refuses a different user; so does such a connector. */
 	side_open(&b, &conf, "cache");
 	assert_int_equal(connect_as_nobody(&b, &any, "process of uid 65534"), -EACCES);
 	assert_int_equal(side_stats(&b).other_user, 1);
@@ -568,7 +571,7 @@ test_other_user(void **state)
 	side_until(&b, side_stats(&b).connected == 1);
 	side_close(&b);
 
-	/* Now the directory is open to other users. */
+	/* The same in a directory, which other users may enter. */
 	snprintf(dir, sizeof(dir), "%s/open", side_dir);
 	any.dir = dir;
 	assert_int_equal(chmod(side_dir, 0755), 0);

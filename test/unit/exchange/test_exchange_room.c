@@ -197,7 +197,8 @@ test_busy_after_accept(void **state)
 
 /*
  * For an honest connector the connection is up as soon as it has the listener's PROOF. Its READY
- * may be late, by seconds on a busy machine: it gets no BUSY any more, whoever waits for room.
+ * may be late, by seconds on a busy machine: a connector that has the PROOF gets no BUSY any more,
+ * whoever waits for room.
  */
 static void
 test_proven_stays(void **state)
@@ -309,7 +310,7 @@ test_all_are_slow(void **state)
 	side_close(&s);
 }
 
-/* Only some connections of one source may be half open; other sources are not affected. */
+/* At most source_half connections of a source may be half open, whatever other sources do. */
 static void
 test_source_half(void **state)
 {
@@ -361,7 +362,7 @@ test_source_max(void **state)
 	side_close(&s);
 }
 
-/* A freed slot goes to the source that has fewer. */
+/* A freed slot goes to the source that has fewer connections, if both were refused before. */
 static void
 test_others_wait(void **state)
 {
@@ -383,7 +384,7 @@ test_others_wait(void **state)
 	assert_int_equal(side_event(&s, NULL)->type, LEAT_EXCHANGE_DOWN);
 	/* Source 3 was served: its place is not kept for it any more. */
 	fds[0] = established(&s, 2);
-	/* The place kept for a source that does not come again is free after a while. */
+	/* The slot kept for source 3 is free again when source 3 has not come for 400 ms. */
 	expect_busy(&s, hello_from(&s, 3));
 	close(fds[0]);
 	assert_int_equal(side_event(&s, NULL)->type, LEAT_EXCHANGE_DOWN);
@@ -473,7 +474,7 @@ test_byte_by_byte(void **state)
 	side_close(&s);
 }
 
-/* BUSY until the time is up: then the connector fails, with that reason; its pauses differ. */
+/* Each attempt gets BUSY until the connect's time is up: then the connect fails as busy. */
 static void
 test_busy_for_good(void **state)
 {
@@ -509,8 +510,8 @@ test_busy_for_good(void **state)
 }
 
 /*
- * The connector got BUSY before, and the last answer does not come in time: the reason is still
- * busy.
+ * After a BUSY, the next attempt gets no answer before the connect's time is up: the connect still
+ * fails as busy.
  */
 static void
 test_busy_then_silent(void **state)
@@ -541,7 +542,7 @@ test_busy_then_silent(void **state)
 	side_close(&s);
 }
 
-/* Connection ids begin near the end of their range: none is taken for an older one. */
+/* Connection ids begin near the end of their range, and wrap here: no id of 16 comes twice. */
 static void
 test_ids_wrap(void **state)
 {

@@ -152,8 +152,8 @@ test_close(void **state)
 
 /*
  * With linger, the side that closes first learns when its peer has closed as well. Until then the
- * peer's id of the connection stays valid. The clock stands still: after a second the first side
- * would take the peer as closed.
+ * peer's id of the connection stays valid. The clock stands still, since after a second the first
+ * side would no longer wait for the peer.
  */
 static void
 test_linger(void **state)
@@ -183,7 +183,7 @@ test_linger(void **state)
 	assert_int_equal(leat_exchange_close(b.x, cb, NULL), -ENOTCONN);
 	side_until(&a, !leat_exchange_lingers(a.x, ca));
 
-	/* The other side disappears before this side has closed: nothing is left behind. */
+	/* a is destroyed before b has closed the connection: nothing is left behind. */
 	side_connect(&a, &b, &ca, &cb);
 	assert_int_equal(leat_exchange_close(a.x, ca, NULL), 0);
 	assert_int_equal(side_event(&b, &a)->type, LEAT_EXCHANGE_DOWN);
@@ -314,8 +314,8 @@ test_names(void **state)
 	assert_int_equal(ev->status, -EHOSTUNREACH);
 
 	/*
-	 * An attempt is withdrawn during the lookup of its name: its memory lives until the lookup
-	 * ends.
+	 * A connect is withdrawn while its name is looked up: the memory of the connect lives until
+	 * the lookup ends.
 	 */
 	conn = leat_exchange_connect(a.x, "localhost:1", 0, &none, NULL);
 	assert_true(conn > 0);
@@ -356,7 +356,7 @@ test_ipv6(void **state)
 	side_close(&b);
 	assert_int_equal(side_event(&a, NULL)->type, LEAT_EXCHANGE_DOWN);
 
-	/* One socket for all interfaces and both families. */
+	/* b listens with one socket on all interfaces, for IPv4 and IPv6. */
 	side_open(&b, NULL, ":0");
 	snprintf(b.addr, sizeof(b.addr), "[::1]:%d", raw_port(&b));
 	side_connect(&a, &b, &ca, &cb);

@@ -10,8 +10,8 @@
 static volatile uint64_t mock;
 
 /*
- * Reserve a port without a listener, which no other program gets until its descriptor is closed;
- * over UNIX sockets any name in the test's directory.
+ * Find an address at which nobody listens. @return over TCP, a descriptor that keeps the port from
+ * other programs until free_port_end(); over UNIX sockets -1: the directory is the test's own
  */
 static int
 free_port(char *addr, size_t len)
@@ -129,7 +129,7 @@ test_no_answer(void **state)
 	leat_clock_mock_set(NULL);
 }
 
-/* @return whether bytes have arrived for it; does not poll it */
+/* Wait up to a minute, without polling s. @return whether bytes for s have arrived */
 static bool
 readable(const struct side *s)
 {
