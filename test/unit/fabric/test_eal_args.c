@@ -126,7 +126,10 @@ test_settings(void **state)
 	}
 }
 
-/* Options for memory that several processes share are passed unchanged. */
+/*
+ * leat adds --in-memory for EAL, unless an option asks for memory that processes share; with
+ * --no-huge it adds --no-shconf instead.
+ */
 static void
 test_sharing(void **state)
 {

@@ -364,8 +364,8 @@ test_deadlines(void **state)
 }
 
 /*
- * After a long pause a call expires as many ops as one call may, though the wheel must sort them
- * first. See DEADLINES_PER_RUN of op.c.
+ * After a long pause each call of leat_ep_events() still expires PER_CALL ops, though the wheel
+ * must sort them first. See DEADLINES_PER_RUN of op.c.
  */
 static void
 test_deadlines_after_silence(void **state)
@@ -383,7 +383,7 @@ test_deadlines_after_silence(void **state)
 		op[i].type = LEAT_OP_RECV;
 		op[i].flags = LEAT_OP_F_DEADLINE;
 		op[i].peer = LEAT_PEER_ANY;
-		/* 3 ms to 10 s, near and far in turn */
+		/* 3 ms to 10 s, in scattered order */
 		op[i].deadline = clock_ns + UINT64_C(3000000) +
 				 (i * UINT64_C(7919) % OPS) * UINT64_C(16660000);
 		post1(ep, &op[i]);

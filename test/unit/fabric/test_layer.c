@@ -143,7 +143,7 @@ test_endpoint(void **state)
 	assert_int_equal(leat_ep_post(ep, list, 1), 1);
 	assert_int_equal(leat_ep_poll(ep, list, 1), 1);
 	assert_int_equal(op.status, -EIO);
-	/* The application knows of one endpoint only. */
+	/* The error names the endpoint that the application has opened, not the one below it. */
 	assert_int_equal(leat_cleanup(), -EBUSY);
 	assert_non_null(strstr(leat_err_msg(), "outer"));
 	assert_null(strstr(leat_err_msg(), "inner"));
@@ -168,7 +168,7 @@ static void
 test_one_layer_of_a_device(void **state)
 {
 	(void)state;
-	/* "swap" comes before "tags", which matches in software what the device can't. */
+	/* A device gets one layer: "swap", if there, before "tags", which adds tagged ops. */
 	mock_tags = false;
 	assert_int_equal(software(), SWAP);
 	swap_there = false;
@@ -195,7 +195,7 @@ test_registration(void **state)
 		nb += nb < LEAT_LAYERS_MAX;
 	}
 	assert_int_equal(nb, LEAT_LAYERS_MAX);
-	/* Layers that were registered first stay; a new one is inserted by name. */
+	/* Layers are asked in the order of their names: "swap" and "tags" before the new ones. */
 	late_there = true;
 	mock_tags = false;
 	assert_int_equal(software(), SWAP);

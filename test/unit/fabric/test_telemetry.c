@@ -133,7 +133,7 @@ static void
 test_clean_end_is_no_error(void **state)
 {
 	static const struct end ends[] = {
-		/* An orderly end on both sides, whatever the driver knew when the ops came back. */
+		/* A clean end: ops are flushed, whatever status the driver gave them. */
 		{ 0, -ECONNRESET, -ECONNRESET, 0, 4 },
 		{ 0, -ENOTCONN, -ECONNABORTED, 0, 4 },
 		{ -ECONNABORTED, -ECONNABORTED, -ENOTCONN, 0, 4 },

@@ -196,7 +196,10 @@ test_options(void **state)
 	ep_end(ep);
 }
 
-/* Every third op is timed, whatever the bursts; completions of failed ops are not counted. */
+/*
+ * Every third op is timed, whatever the bursts: their indices are given behind the posts. Of these,
+ * an op that failed is not counted.
+ */
 static void
 test_sample_counts(void **state)
 {
@@ -229,7 +232,7 @@ test_sample_counts(void **state)
 	assert_int_equal(rep.latency_recv.sum, 2 * leat_cycles_to_ns(5000));
 	assert_int_equal(rep.latency_recv.bucket[leat_tune_bucket(leat_cycles_to_ns(5000))], 2);
 
-	/* Ops that are done in the post call are ready before the poll; each is timed. */
+	/* Ops that are done before the poll are READY when the poll begins; each is timed. */
 	assert_int_equal(set(ep, "latency_sample", "1"), 0);
 	for (i = 0; i < 10; i++) {
 		post(ep, LEAT_OP_SEND, i, 1);
@@ -260,7 +263,7 @@ test_sample_counts(void **state)
 	ep_end(ep);
 }
 
-/* More ops are in flight than can be timed: none is lost. */
+/* 200 ops are in flight, of which 64 can be timed at once: poll returns all 200. */
 static void
 test_sample_full(void **state)
 {

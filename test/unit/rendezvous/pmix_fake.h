@@ -47,13 +47,13 @@ struct fake {
 
 extern struct fake fake;
 
-/* Forget all state; nothing may be pending. This process is rank of size. */
+/* Forget all state; nothing may be pending. Then this process is rank `rank` of `size`. */
 void fake_reset(uint32_t rank, uint32_t size);
 /* Publish a value of another process. local: a fence has brought it to this node. */
 void fake_set(uint32_t rank, const char *key, const void *data, size_t len, bool local);
 /* @return the value that this process has published under a key; NULL: none */
 const uint8_t *fake_own(const char *key, size_t *len);
-/* @return how often this was called */
+/* @return how often `call` was called */
 unsigned int fake_calls(enum fake_call call);
 /* End the pending fence. */
 void fake_end_fence(int status);

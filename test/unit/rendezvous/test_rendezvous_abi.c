@@ -53,7 +53,7 @@ test_constants(void **state)
 	assert_string_equal(PMIX_ABI_OPTIONAL, PMIX_OPTIONAL);
 }
 
-/* The compiler reports a function of another type; nothing is called. */
+/* The compiler reports a function whose type differs from PMIx's; nothing is called. */
 static void
 test_functions(void **state)
 {

@@ -128,7 +128,7 @@ test_list(void **state)
 	assert_memory_equal(buf, "[::1]:22", 8);
 	assert_int_equal(leat_rendezvous_get(rv, 2, LEAT_RENDEZVOUS_ADDR, buf, sizeof(buf)), 3);
 	assert_int_equal(leat_rendezvous_get(rv, 2, "other", buf, sizeof(buf)), -ENOENT);
-	/* The value of the list is the valid one. */
+	/* A put of the address succeeds, but the address of the list stays valid. */
 	assert_int_equal(leat_rendezvous_put(rv, LEAT_RENDEZVOUS_ADDR, "x", 1), 0);
 	assert_int_equal(leat_rendezvous_put(rv, "other", "x", 1), -ENOTSUP);
 	assert_int_equal(leat_rendezvous_fence(rv, 0), -ENOTSUP);
@@ -237,7 +237,7 @@ test_launcher_without_a_way(void **state)
 	setenv("PMIX_RANK", "0", 1);
 	rv = must_open(&conf, LEAT_RENDEZVOUS_ALONE, 0, 1);
 	leat_rendezvous_close(rv);
-	/* mpirun in a job of Slurm. */
+	/* In a job of Slurm, mpirun counts as the launcher. */
 	launch("SLURM_PROCID", "0", "SLURM_STEP_NUM_TASKS", "1");
 	launch("OMPI_COMM_WORLD_RANK", "3", "OMPI_COMM_WORLD_SIZE", "4");
 	assert_refused(&conf, ENOTSUP, "mpirun (Open MPI) has started 4");

@@ -278,8 +278,8 @@ test_rank_missing(void **state)
 
 	(void)state;
 	/*
-	 * These ranks first joined the session of another rank 0, which ended: so they count as
-	 * present.
+	 * Ranks 1 and 3 join the session of a first rank 0, which is killed: the second rank 0
+	 * counts them as present.
 	 */
 	c[0] = spawn(open_fails, &e[0]);
 	session = await_session(&dir, RECORD_OPEN, 0);
@@ -314,7 +314,7 @@ test_rank_0_missing(void **state)
 	(void)leave_complete_run();
 	assert_int_equal(open_fails(&old), 0);
 	assert_msg_has("missing is rank 0 of 4");
-	/* Rank 0 is present, others are not. */
+	/* Ranks 0 and 1 are present, ranks 2 and 3 are not. */
 	c = spawn(open_fails, &zero);
 	(void)await_session(&dir, RECORD_OPEN, 0);
 	assert_int_equal(open_fails(&open), 0);
@@ -385,7 +385,7 @@ test_fence_times_out(void **state)
 	leat_rendezvous_close(rv);
 }
 
-/* The limit bounds the sum of all waits, whatever the time limit of each call. */
+/* limit_us, or leat_rendezvous_limit(), bounds the sum of all waits, whatever each call allows. */
 static void
 test_limit(void **state)
 {
@@ -414,7 +414,7 @@ test_limit(void **state)
 	/* The limit is used up: the next call does not wait. */
 	assert_int_equal(leat_rendezvous_fence(rv, PATIENCE_S * 1000 * MS), -ETIMEDOUT);
 	assert_true(seconds() - began < PATIENCE_S);
-	/* The limit is off again. */
+	/* Without that limit, the fence waits for its own 20 ms. */
 	leat_rendezvous_limit(rv, 0);
 	began = seconds();
 	assert_int_equal(leat_rendezvous_fence(rv, 20 * MS), -ETIMEDOUT);
@@ -460,7 +460,7 @@ test_cancel(void **state)
 
 /* ---- a rank closes early ---- */
 
-/* Reach two fences, of which all others reach only the first one, and close. */
+/* Reach the first fence, and close before the second one. */
 static int
 leave_early(void *arg)
 {
@@ -516,7 +516,7 @@ open_and_close(void *arg)
 	return 0;
 }
 
-/* All others have closed, without a fence: their files stay until rank 0 has closed as well. */
+/* Ranks 1 and 2 close before any fence: their files stay until rank 0 has closed as well. */
 static void
 test_left_without_a_fence(void **state)
 {

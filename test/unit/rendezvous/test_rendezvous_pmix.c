@@ -266,9 +266,9 @@ test_missing(void **state)
 }
 
 /*
- * After a time-out the process waits for that fence before it begins another one, since a server
- * counts processes without telling them apart. When rank 2 comes after all, as many fences were
- * begun as there were rounds.
+ * After a cancel or a time-out the process waits for the pending PMIx fence before it begins the
+ * next one, since a server counts processes without telling them apart. When all ranks have come,
+ * three fences were begun in three rounds.
  */
 static void
 test_one_fence_at_a_time(void **state)
@@ -284,7 +284,7 @@ test_one_fence_at_a_time(void **state)
 	assert_int_equal(leat_rendezvous_fence(rv, 0), -ECANCELED);
 	canceled = 0;
 	assert_int_equal(leat_rendezvous_fence(rv, ENOUGH_US), -ETIMEDOUT);
-	/* Ranks 1 and 3 are at their first fence. */
+	/* No other rank has published a record, and the first PMIx fence is still pending. */
 	assert_msg_has("missing are ranks 1-3 of 4");
 	assert_int_equal(fake.fences, 1);
 	/* These requests are not answered yet: they are not repeated. */
@@ -300,7 +300,7 @@ test_one_fence_at_a_time(void **state)
 	assert_int_equal(fake.fences, 3);
 	assert_int_equal(fake.fences_at_once, 1);
 	assert_value(rv, 1, "ONE");
-	/* Rank 2's values are of a round that this process has not seen. */
+	/* Rank 2's record of round 3 refers to its record of round 1, which is read only now. */
 	assert_value(rv, 2, "two");
 	assert_value(rv, 3, "three");
 	leat_rendezvous_close(rv);
@@ -340,7 +340,7 @@ failing(unsigned int n)
 	return -1;
 }
 
-/* Another error of the fence does not blame any rank. */
+/* If PMIx_Fence_nb() fails with any other error, no rank counts as dead: the fence times out. */
 static void
 test_fence_fails(void **state)
 {
@@ -415,7 +415,7 @@ test_init_hangs(void **state)
 	assert_int_equal(rte_errno, ETIMEDOUT);
 	assert_msg_has("PMIx's server does not answer");
 	assert_true(seconds() - began < PATIENCE_S);
-	/* As far as is known, PMIx was not initialized. */
+	/* PMIx_Init() has not returned, so PMIx_Finalize() must not be called. */
 	assert_int_equal(fake_calls(STUB_FINALIZE), 0);
 	fake.status[STUB_INIT] = -1;
 }

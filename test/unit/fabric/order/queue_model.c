@@ -221,7 +221,7 @@ qm_finished(struct qm *m, uint32_t i, int status, uint64_t len)
 		m->peer_flight[o->in.peer]--;
 	o->status = status;
 	o->len = len;
-	/* A peer ends here by its death, so ops that come back with it have an error. */
+	/* No connection ends cleanly here, so only ops that were cancelled count as flushed. */
 	if (status == -ECANCELED)
 		m->stats.flushed++;
 	else if (status != 0)
@@ -362,7 +362,7 @@ qm_poll_fn(struct leat_ep *ep)
 	m->in_poll = true;
 	m->poll_now = 0;
 	for (k = 0; k < m->plan; k++) {
-		/* Let time pass; only code that reads the clock twice can notice. */
+		/* Let time pass within the poll, in which the layer must read the clock once. */
 		if (qm_chance(m, 10))
 			m->clock += qm_below(m, 5000);
 		if (m->plan_heed_room && leat_ep_room(ep) == 0)

@@ -23,7 +23,7 @@
 #include <leat_ep.h>
 #include <leat_order.h>
 
-#define QM_PEERS 5 /* 0..2 up, 3 closing, 4 free */
+#define QM_PEERS 5 /* 0..2 up, 3 neither up nor free, 4 free */
 #define QM_PEERS_UP 3
 #define QM_OWN_QUEUES 3 /* queues created by the test */
 #define QM_QUEUES (QM_PEERS + 1 + QM_OWN_QUEUES)
@@ -46,7 +46,7 @@ struct qm_op {
 	bool done;	 /* finished, not returned yet */
 	bool recv;
 	bool cancel;	 /* the device was asked to end the op early */
-	bool expired;	 /* the op's deadline asked for it */
+	bool expired;	 /* the op's deadline asked the device to end the op */
 	bool recallable; /* the device can recall the op */
 };
 
@@ -160,7 +160,7 @@ void qm_fake_ep_init(struct qm_fake_ep *fake, const struct qm_conf *conf, struct
 
 /*
  * Allocate the model for an endpoint whose post and poll are qm_post_fn and qm_poll_fn and whose
- * drv is the model. The model's clock becomes the mock clock and stays it: m must not be freed.
+ * drv is the model. The model's clock becomes the mock clock for good, so m must not be freed.
  */
 void qm_init(struct qm *m, const struct qm_conf *conf, struct leat_ep *ep);
 void qm_fini(struct qm *m);

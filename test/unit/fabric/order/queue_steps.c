@@ -27,7 +27,7 @@ make_bad(struct qm *m, struct qm_op *o)
 		op->size = 8;
 		o->want = -EOPNOTSUPP;
 		break;
-	case 2: /* a peer that is closing, free, out of the table, none */
+	case 2: /* a peer that is not up, free or out of the table, or no peer */
 		op->type = LEAT_OP_SEND;
 		op->peer = (uint16_t)(QM_PEERS_UP + qm_below(m, 3));
 		if (qm_chance(m, 25))

@@ -404,7 +404,7 @@ test_hold_time_wraps(void **state)
 	assert_int_equal(q->held_max, 7);
 }
 
-/* A year of time held back does not overflow the mean. */
+/* A held_time of 2^60 units does not overflow the mean. */
 static void
 test_hold_stats_large(void **state)
 {
@@ -483,7 +483,7 @@ test_check(void **state)
 #undef CHECK
 }
 
-/* The room that an op takes is freed, whatever its side and peer, and however invalid it is. */
+/* The room that an op takes is freed, whatever the op's type and peer, even invalid ones. */
 static void
 test_accounting(void **state)
 {
@@ -524,7 +524,7 @@ test_mr_find(void **state)
 	unsigned int n, i;
 
 	(void)state;
-	/* Pieces of 100 bytes, 100 apart, the first at 100. */
+	/* Pieces of 100 bytes, with gaps of 100 bytes, from offset 100 of mem on. */
 	for (n = 1; n <= 4; n++) {
 		mr->nb_pieces = n;
 		for (i = 0; i < n; i++) {

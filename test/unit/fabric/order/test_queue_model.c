@@ -109,7 +109,7 @@ test_large_windows(void **state)
 			qm_check(&m);
 			while (m.nb_flight > 0) {
 				qm_do_tick(&m);
-				/* More ops complete than poll has room for. */
+				/* Up to 512 ops complete, and poll has room for 100. */
 				qm_do_poll(&m, 100, 512, false);
 			}
 			qm_check(&m);
