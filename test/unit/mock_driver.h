@@ -79,7 +79,7 @@ void mock_arrive(void);
 extern struct mock mock;
 extern unsigned int mock_nb_devs, mock_nb_eps;
 
-/* Complete op i of the list and take it out of the list. */
+/* Complete mock.ops[i], and take it out of mock.ops. */
 void mock_finish(struct leat_ep *ep, unsigned int i, int status, uint64_t len);
 
 #endif /* MOCK_DRIVER_H */

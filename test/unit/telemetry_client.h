@@ -21,8 +21,8 @@
 #define TELEMETRY_ANSWER_MAX 16384
 
 /*
- * @return the value of "key" after `at`, with or without the blank after the colon, which newer
- * versions of DPDK leave out; or NULL
+ * Find "key":value after `at`, with or without a blank after the colon, which newer versions of
+ * DPDK leave out. @return its place, or NULL
  */
 static inline const char *
 telemetry_find(const char *at, const char *key, const char *value)
@@ -112,7 +112,7 @@ telemetry_ask(int fd, const char *cmd)
 	return answer;
 }
 
-/* @return the number under a key of one object, out of a command's list of objects by number */
+/* @return the counter `name` of object nr, from a command that lists objects by number */
 static inline uint64_t
 telemetry_counter(int fd, const char *cmd, unsigned int nr, const char *name)
 {

@@ -156,8 +156,8 @@ static int
 interrupted(void *arg)
 {
 	/*
-	 * The last of the two tasks to arrive: the other one waits, or will see the stop when it
-	 * begins to wait.
+	 * The second task to come here raises the signal: the first one waits already, or sees the
+	 * stop when it begins to wait.
 	 */
 	if (count(&nb_started) == 2)
 		CHECK(kill(getpid(), *(const int *)arg) == 0);
@@ -281,7 +281,7 @@ test_arguments(void **state)
 	/* With a usage text, leat_app_run() handles --help and parse() does not see it. */
 	assert_int_equal(run(&usage, "--help", NULL), LEAT_APP_OK);
 	assert_int_equal(run(&usage, "--", "x"), LEAT_APP_USAGE);
-	/* Errors in the arguments of EAL and of devices. */
+	/* Wrong arguments of EAL and of devices are usage errors, too. */
 	assert_int_equal(run(&none, "--vdev=fabric_nothing0", NULL), LEAT_APP_USAGE);
 	assert_int_equal(run(&none, "--vdev=fabric_mock0,no_such_key=1", NULL), LEAT_APP_USAGE);
 	assert_int_equal(run(&none, "--no-such-option", NULL), LEAT_APP_USAGE);
@@ -457,7 +457,7 @@ begin_interrupted_twice(void *arg)
 	(void)arg;
 	CHECK(raise(SIGINT) == 0);
 	CHECK(seen == SIGINT);
-	/* The second signal is of the other kind. */
+	/* The second signal may be a different one than the first. */
 	(void)raise(SIGTERM);
 	CHECK(false);
 	return 0;

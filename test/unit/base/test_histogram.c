@@ -114,7 +114,8 @@ bucket_of(struct leat_histogram *h, uint64_t value)
 }
 
 /*
- * Each bucket is found from both of its ends, is adjacent to its neighbours, and is narrow enough.
+ * Each bucket is found from both of its ends, is adjacent to its neighbours, and is at most as wide
+ * as a 64th of its lowest value, plus 1.
  */
 static void
 test_buckets_are_seamless(void **state)
@@ -361,7 +362,7 @@ test_packed(void **state)
 	leat_histogram_free(got);
 }
 
-/* The encoding of two values in two buckets: each impossible field is refused. */
+/* The encoding of two values in two buckets is refused if its byte at `at` is `byte`. */
 static void
 test_packed_lies(void **state)
 {

@@ -393,7 +393,7 @@ test_callback_readds_itself(void **state)
 	assert_int_equal(leat_wheel_run(&wheel, group_now, on_meddler, NULL, ALL), RTE_DIM(group));
 }
 
-/* A thread that sleeps until leat_wheel_next() is never late, and doesn't wake up all the time. */
+/* A thread that sleeps until leat_wheel_next() is never late, and wakes < 8 times per timer. */
 static void
 test_sleep_until_next(void **state)
 {

@@ -136,7 +136,7 @@ check_next(void)
 
 	assert_true(leat_wheel_due(&wheel) <= first);
 	assert_true(leat_wheel_next(&wheel) <= first);
-	/* It may be early after a run that reached its limit: then leat_wheel_due() is 0. */
+	/* After a run that reached its limit (leat_wheel_due() is 0) leat_wheel_next() is early. */
 	if (nb_queued <= 8 && due == 0 && leat_wheel_due(&wheel) != 0)
 		assert_int_equal(leat_wheel_next(&wheel), first);
 }

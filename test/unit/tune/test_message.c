@@ -58,7 +58,7 @@ defaults_fit(void **state)
 	assert_int_equal(out.high_ns, in.high_ns);
 }
 
-/* The encoding is the header's: where each value is, and how it is stored. */
+/* Each value is at the place, and in the form, that the header documents. */
 static void
 bytes_are_as_documented(void **state)
 {

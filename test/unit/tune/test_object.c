@@ -193,7 +193,8 @@ files_of_the_dead_are_removed_and_no_others(void **state)
 	put_file("123-0123456789abcde.block");
 	assert_int_equal(start_at(dir), 0);
 	/*
-	 * The next start removes the stale socket, unless the start looked at it after the block.
+	 * A start leaves a dead process's socket while the block is there. If the first start saw
+	 * the socket of process 123 before its block, the second start removes the socket.
 	 */
 	leat_tune_stop();
 	assert_int_equal(start_at(dir), 0);

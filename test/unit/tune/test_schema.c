@@ -31,7 +31,7 @@ registered(void **state)
 	assert_true(schema->hash != 0);
 }
 
-/* The list is bounded. */
+/* Schemas beyond TUNE_SCHEMAS_MAX are not listed. */
 static void
 too_many(void **state)
 {
