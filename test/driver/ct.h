@@ -270,7 +270,7 @@ int ct_mr_dereg(struct ct_side *s, int mr);
 void ct_freeze(struct ct_side *s, bool frozen);
 int ct_shutdown(struct ct_side *s, uint64_t timeout_us);
 int ct_destroy(struct ct_side *s);
-/* End in order: shutdown, SHUTDOWN event, destroy. */
+/* End an endpoint cleanly: shutdown, SHUTDOWN event, destroy. */
 void ct_finish(struct ct_side *s);
 int ct_close(struct ct_side *s, uint64_t timeout_us);
 struct ct_rep ct_state(struct ct_side *s);
@@ -295,7 +295,7 @@ struct ct_pair {
 };
 
 void ct_pair_open(struct ct_pair *p, const struct ct_conf *ca, const struct ct_conf *cb);
-/* Close both sides in order. */
+/* Close both sides cleanly. */
 void ct_pair_close(struct ct_pair *p);
 
 /* A near endpoint between two others, which connected to it. */
@@ -318,7 +318,7 @@ void ct_datagrams(struct ct_side *from, uint16_t to_peer, struct ct_side *to, ui
 /* Send count messages of size to size_max bytes, and receive and check all of them. */
 void ct_traffic(struct ct_side *from, uint16_t to_peer, struct ct_side *to, uint32_t count,
 		uint64_t size, uint64_t size_max, uint64_t seed);
-/* The connection must be good in both directions. */
+/* Check that messages arrive in both directions of the connection. */
 void ct_pair_works(struct ct_pair *p);
 /* @return a size that the device does not send before the receiver has posted a receive */
 uint64_t ct_big(void);

@@ -174,7 +174,7 @@ ct_buf_guards_ok(const struct ct_buf *b, uint64_t size)
 void
 ct_buf_put(struct ct_node *n, struct ct_buf *b, uint64_t size)
 {
-	/* Append (FIFO): each buffer rests as long as possible, so that late writes to it show. */
+	/* Insert after up to 16 others: the buffer rests for a while, so that late writes show. */
 	struct ct_buf **tail = &n->bufs[b->cls];
 	unsigned int i;
 

@@ -80,9 +80,9 @@ struct ct_conf {
 #define CT_DATA                                                                                    \
 	0x01 /* received: message i has seed + i and its length; read: the region's pattern */
 #define CT_SELF 0x02	/* received, in any order: the first word encodes the seed (size >= 8) */
-#define CT_IMM 0x04	/* imm is imm + i */
-#define CT_TAG 0x08	/* tag is tag + i * tag_step */
-#define CT_SRC 0x10	/* src is the spec's */
+#define CT_IMM 0x04	/* imm of op i is ct_spec.imm + i */
+#define CT_TAG 0x08	/* tag of op i is ct_spec.tag + i * ct_spec.tag_step */
+#define CT_SRC 0x10	/* src is ct_spec.src */
 #define CT_OLD 0x20	/* atomics: old value is compare + i * operand (no other user) */
 #define CT_CASLOOP 0x40 /* CMP_SWAP until it succeeded count times, each adding 1 */
 #define CT_NOLEN 0x80	/* with CT_DATA: accept any length (WRITE_IMM) */
@@ -115,7 +115,7 @@ struct ct_spec {
 	uint64_t off; /* reads with CT_DATA: offset of raddr in the region */
 	uint64_t imm;
 	uint64_t operand, compare;
-	uint64_t timeout_us; /* deadline of each op; 0: none */
+	uint64_t timeout_us; /* time from an op's post to its deadline; 0: no deadline */
 };
 
 #define CT_BAD_NOBUF 1 /* buf is NULL */

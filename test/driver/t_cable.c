@@ -182,8 +182,8 @@ lossy(void)
 }
 
 /*
- * An op of a ends the connection to b with this status and name; the ops after it are lost with the
- * connection. c is not disturbed.
+ * An op of a ends the connection to b: the op has `status`, and the event's text names wc. The ops
+ * after it are lost with the connection. With kill set, b is killed instead. c is not disturbed.
  */
 static void
 ended_by(const struct ct_spec *spec, int status, const char *wc, bool kill)
@@ -310,7 +310,7 @@ brim_take(struct brim *b, const struct leat_op *op, uint64_t seed)
 }
 
 /*
- * Post as many ops of both kinds as the endpoint takes, and let all complete while it does not
+ * Post as many sends and receives as the endpoint takes, and let all complete while it does not
  * poll: both CQs are as full as they can get. Then poll must return all ops.
  */
 static void
@@ -440,7 +440,7 @@ thousand_ten_times(void)
 		for (seen = 0; seen < n; seen++)
 			ct_wait_free(&a, seen);
 		after = ct_state(&a);
-		/* The first two rounds may grow: their pages are used again later. */
+		/* Memory may grow in the first two rounds; later rounds use their pages again. */
 		if (round == 1)
 			before = after;
 	}

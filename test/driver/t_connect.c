@@ -131,7 +131,7 @@ rejected(void)
 	ct_finish(&b);
 }
 
-/* Find an address at which no endpoint listens, and none did for a while. */
+/* Find an address at which no endpoint listens any more: listen there, then close. */
 static void
 free_address(char *addr)
 {

@@ -22,7 +22,7 @@ spec_of(uint8_t type, uint16_t peer, uint32_t count, uint64_t size, uint64_t siz
 				 .seed = seed };
 }
 
-/* Start one stream from s to peer of each op type of the device; the target is t's memory. */
+/* Start a stream from s to peer of each op type of the device; one-sided ops access rk's memory. */
 static unsigned int
 one_of_each(struct ct_side *s, uint16_t peer, const struct leat_rkey *rk, uint32_t count,
 	    uint64_t size_max, uint32_t queue, int *streams)
@@ -165,7 +165,7 @@ cancel_half(void)
 	ct_pair_close(&p);
 }
 
-/* Put ops of every type in flight to a side that does not move. */
+/* Freeze b, and put ops of every type from a to b in flight. */
 static unsigned int
 fill(struct ct_pair *p, uint32_t queue, int *streams)
 {

@@ -7,8 +7,8 @@
 #include "datagram.h"
 
 /*
- * Send every size that fits, with an immediate. The receive reports it, and the source if the
- * device can.
+ * Send every size that fits, without and with an immediate. The receive reports the immediate and,
+ * if the device can, the source.
  */
 static void
 every_size(void)
@@ -107,7 +107,7 @@ too_long_in_the_middle(void)
 	ct_pair_close(&p);
 }
 
-/* A receive that is too small fails, and no byte after its buffer is written. Others succeed. */
+/* A receive that is too small fails, and nothing behind its buffer is written. */
 static void
 receive_too_small(void)
 {
@@ -252,7 +252,7 @@ deadline_of_sends(void)
 	ct_pair_close(&p);
 }
 
-/* Close with ops of all kinds in flight: all come back at once, and in order. */
+/* Shut down with sends and receives in flight: all come back, those of a queue in its order. */
 static void
 stop_under_fire(void)
 {

@@ -4,7 +4,7 @@
 
 #include "datagram.h"
 
-/* The states of a peer, from connect to disconnect. The other side gets no event when it leaves. */
+/* A peer's states, from connect to disconnect. When a side disconnects, the other gets no event. */
 static void
 states(void)
 {
@@ -109,8 +109,8 @@ senders(void)
 }
 
 /*
- * Two connects to one endpoint give two ids. A datagram names either of them as its source, and
- * when one is disconnected, the other.
+ * Two connects of a to b give b two ids for a. The src of a datagram is either of these ids; when
+ * one id is disconnected, it is the other id.
  */
 static void
 connected_twice(void)
@@ -141,7 +141,7 @@ connected_twice(void)
 	ct_pair_close(&p);
 }
 
-/* The other side was closed or killed: sends to it come back, and no other peer is disturbed. */
+/* c was closed or killed: sends to c come back with success, and b is not disturbed. */
 static void
 peer_gone(void)
 {

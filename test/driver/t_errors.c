@@ -316,8 +316,8 @@ too_small(uint8_t send, uint8_t recv)
 			 res.last_len);
 		ct_wait(&p.a, tx, 1, &res);
 		/*
-		 * If this ends the connection, the sender may learn of the end before it learns of
-		 * the cause.
+		 * If the refusal ends the connection, the sender may learn of that end before it
+		 * learns of the refusal.
 		 */
 		CT_ONLY(&res, "send to a receive that is too small", -EMSGSIZE, -EREMOTEIO,
 			ct.info.refusal_ends ? -ECONNRESET : -EREMOTEIO);

@@ -154,7 +154,7 @@ tagged(uint8_t type, uint16_t peer, uint64_t tag, uint64_t ignore, uint64_t seed
 				 .check = CT_DATA };
 }
 
-/* Receives for three tags, messages in another order: each meets its own receive. */
+/* Messages with four tags, sent in a different order than the receives: each meets its receive. */
 static void
 tag_exact(void)
 {

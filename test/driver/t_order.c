@@ -159,7 +159,7 @@ held_and_not_held(uint32_t queue)
 	int rx1, rx2;
 	uint16_t tmp;
 
-	/* Use the near side as the receiver: only its queue's counters can be read. */
+	/* Use the near side, in this thread, as the receiver: the test can read its counters. */
 	ct_pair_open(&p, NULL, NULL);
 	near = p.b;
 	p.b = p.a;
@@ -197,7 +197,7 @@ held_and_not_held(uint32_t queue)
 	CT_EQ(st.returned, 2, "returned by the queue");
 	CT_EQ(st.held, 1, "held back");
 	CT_EQ(st.held_now, 0, "held back now");
-	/* The time is measured in coarse units: half of it is enough. */
+	/* held_max_ns is measured in coarse units, so half of the true time is accepted. */
 	CT_CHECK(st.held_max_ns >= since / 2, "held back for %" PRIu64 " ns, it was %" PRIu64,
 		 st.held_max_ns, since);
 	ct_pair_close(&p);

@@ -150,8 +150,8 @@ load_end(struct load *l)
 }
 
 /*
- * After a cut each op came back with some outcome, and each message that arrived is whole, though
- * earlier ones may be missing.
+ * After cut_off() has ended the connection, each op came back with some outcome, and each message
+ * that arrived is whole, though earlier messages may be missing.
  */
 static void
 load_cut(struct load *l)

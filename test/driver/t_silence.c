@@ -78,7 +78,7 @@ peer_comes_and_goes(void)
 	ct_trio_close(&t);
 }
 
-/* b does not move; half of a's sends in flight are to b. */
+/* b is frozen, while sends to b fill up to half of a's tx_depth. */
 static void
 peer_does_not_move(void)
 {
@@ -162,7 +162,7 @@ peer_sends_too_much(void)
 	s.peer = t.ab;
 	tx = ct_stream(&t.b, &s);
 	if (ct.info.refusal_ends) {
-		/* The first message ends the connection; the other receives are still posted. */
+		/* The first message of more than 100 B ends the connection of b. */
 		ct_event(&t.b, LEAT_EV_DISCONNECTED, t.ab, NULL);
 		ct_event(&t.a, LEAT_EV_DISCONNECTED, t.pb, NULL);
 		(void)ct_recall(&t.a, rx, &res);

@@ -18,7 +18,7 @@ idle(void)
 	ct_event(&p.a, LEAT_EV_SHUTDOWN, LEAT_PEER_ANY, &ev);
 	CT_EQ(ev.status, 0, "status of SHUTDOWN");
 	CT_EQ(ct_destroy(&p.a), 0, "destroy");
-	/* The other side gets an event. */
+	/* b gets DISCONNECTED, with status 0. */
 	ct_event(&p.b, LEAT_EV_DISCONNECTED, p.pb, &ev);
 	CT_EQ(ev.status, 0, "status of DISCONNECTED there");
 	ct_finish(&p.b);
@@ -61,7 +61,7 @@ nothing_new(void)
 	ct_finish(&p.b);
 }
 
-/* Receives come back at once, in order, as many as were in flight. */
+/* All receives in flight come back at once, in the order of posting. */
 static void
 receives_come_back(void)
 {
