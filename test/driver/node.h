@@ -135,7 +135,10 @@ int ct_node_open(struct ct_node *n, struct leat_dev *dev, const struct ct_conf *
 int ct_node_close(struct ct_node *n, uint64_t timeout_us);
 /* Call leat_ep_destroy(), and free the node's memory when it succeeded. */
 int ct_node_destroy(struct ct_node *n);
-/* One turn: post, poll, and now and then read events. @return whether anything happened */
+/*
+ * Take one turn: post, poll, and every CT_EVENT_TURNS turns read events. @return whether anything
+ * happened
+ */
 bool ct_node_step(struct ct_node *n);
 void ct_node_dump(const struct ct_node *n, char *buf, size_t len);
 void __attribute__((format(printf, 2, 3))) ct_node_fault(struct ct_node *n, const char *fmt, ...);

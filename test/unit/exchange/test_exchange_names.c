@@ -104,6 +104,7 @@ test_addresses(void **state)
 	};
 	static const char *const remote[] = { "192.0.2.77:7000", "[2001:db8::1]:7000",
 					      "no-such-host.invalid:7000" };
+	/* Hosts that mean this machine. */
 	static const char *const here[] = {
 		"",	"*",	     "localhost", "LOCALHOST", "0.0.0.0",
 		"[::]", "127.9.9.9", "[::1]",	  "127.0.0.1", "[::ffff:127.0.0.1]"

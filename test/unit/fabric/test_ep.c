@@ -76,6 +76,7 @@ static void
 test_create_refuses(void **state)
 {
 	struct leat_dev *dev = leat_dev_get(0);
+	/* Configurations that are refused, with their errno and words of the error message. */
 	const struct {
 		struct leat_ep_conf conf;
 		int err;

@@ -83,9 +83,9 @@ test_endpoints(void **state)
 
 /* How a connection ends, and how its ops are then counted. */
 struct end {
-	int peer;   /* status of the end */
-	int before; /* status of ops that come back before the driver reports the end, and after */
-	int after;
+	int peer;   /* status of the connection's end */
+	int before; /* status of the two ops that come back before the driver reports the end */
+	int after;  /* status of the two ops that come back after that report */
 	uint64_t errors;
 	uint64_t flushed;
 };

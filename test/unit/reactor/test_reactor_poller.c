@@ -7,6 +7,7 @@
 static void
 test_create_refuses(void **state)
 {
+	/* Configurations that are refused, and a word of the error message. */
 	const struct {
 		struct leat_reactor_conf conf;
 		const char *word;

@@ -7,6 +7,7 @@
 
 #include "rendezvous_test.h"
 
+/* The environment variables by which leat recognizes launchers. */
 static const char *const variables[] = {
 	"PMIX_NAMESPACE", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
 	"PMI_RANK",	  "PMI_SIZE",  "SLURM_PROCID",	       "SLURM_STEP_NUM_TASKS",

@@ -132,6 +132,7 @@ test_every_length(void **unused)
 static void
 test_spoiled(void **unused)
 {
+	/* The byte at `at` gets `value`, which makes the record invalid. */
 	static const struct {
 		size_t at;
 		uint8_t value;

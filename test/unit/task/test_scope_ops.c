@@ -270,8 +270,8 @@ static void
 test_resource_cancel(void **state)
 {
 	static const struct {
-		enum leat_cancel answer;
-		int says, result;
+		enum leat_cancel answer; /* of the cancel function */
+		int says, result;	 /* of leat_resource_cancel(), of the wait */
 	} cases[] = {
 		{ LEAT_CANCEL_LATE, 0, 1 },
 		{ LEAT_CANCEL_FREED, 1, -ECANCELED },

@@ -45,6 +45,7 @@ struct policy_case {
 	int rets[BRANCHES];
 };
 
+/* Branches with their sleeps and results, and how their scope must end, per policy. */
 static const struct policy_case cases[] = {
 	{ "branches: none decides",
 	  LEAT_SCOPE_BRANCHES,
@@ -263,6 +264,7 @@ breaks(void *arg)
 static int
 break_under_policy(void *arg)
 {
+	/* By policy: the result of "breaks"; the result of the wait; the index of the winner. */
 	static const struct {
 		int ret, wait, winner;
 	} expected[][2] = {
@@ -302,6 +304,7 @@ RULE(test_break_under_policy, break_under_policy)
 static int
 one_is_singled_out(void *arg)
 {
+	/* By policy: the result of the wait; the index of the winner; the sleep of "other". */
 	static const struct {
 		int wait, winner, cancels;
 	} expected[] = {

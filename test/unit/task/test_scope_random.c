@@ -16,7 +16,7 @@
 #define ROUNDS 1000000
 #endif
 #define OWN_RESULT 5
-/* Each outcome must occur at least so often, or the schedules are wrong. */
+/* Each outcome must occur in at least 1 of 100 rounds, or the schedules are wrong. */
 #define ENOUGH (ROUNDS / 100)
 
 enum outcome {

@@ -39,15 +39,16 @@ runs(void *arg)
 	return ret < 0 ? ret : p->ret;
 }
 
+/* A race or an all: its functions (in), and what it must give as a whole and of each (out). */
 struct race_case {
 	const char *name;
 	enum leat_scope_policy policy;
 	struct {
-		uint64_t after_us;
-		uint64_t us;
-		int ret;
+		uint64_t after_us; /* when the function is due */
+		uint64_t us;	   /* how long it sleeps */
+		int ret;	   /* what it returns if its sleep was not cancelled */
 	} in[BRANCHES];
-	unsigned int n;
+	unsigned int n;	 /* number of functions */
 	uint64_t within; /* us; 0: no limit */
 	int ret;
 	uint64_t took; /* us */

@@ -282,7 +282,7 @@ test_spawned_by_timer(void **state)
 	s.ts = t.ts;
 	leat_timer_init(&timer, spawning_timer, &s);
 	leat_timer_start_at(t.r, &timer, test_clock + (uint64_t)15 * US);
-	/* This task takes some time to end. */
+	/* This task takes 200 us or more to end; meanwhile the timer spawns tasks. */
 	assert_int_equal(leat_task_detach(task_test_spawn(&t, "polite", says_goodbye, &f)), 0);
 	test_turns(t.r, 1);
 	assert_in_range(stop_quietly(&t), 1, 2000);

@@ -114,6 +114,7 @@ specials_and_former_names_are_known(void **state)
 static void
 a_wrong_line_ends_the_start(void **state)
 {
+	/* Files with a wrong line, its number, and a word of the error message. */
 	static const struct {
 		const char *text, *line, *word;
 	} wrong[] = {

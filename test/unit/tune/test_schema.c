@@ -168,8 +168,8 @@ rules(void **state)
 					      .settings = fields,
 					      .nb_groups = 1,
 					      .groups = &group };
+	/* Whether the rule holds if left is below, equal to, above right. */
 	static const bool holds[][3] = {
-		/* below, equal, above */
 		[LEAT_TUNE_LT] = { true, false, false }, [LEAT_TUNE_LE] = { true, true, false },
 		[LEAT_TUNE_GT] = { false, false, true }, [LEAT_TUNE_GE] = { false, true, true },
 		[LEAT_TUNE_EQ] = { false, true, false }, [LEAT_TUNE_NE] = { true, false, true },
