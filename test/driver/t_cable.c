@@ -440,7 +440,7 @@ thousand_ten_times(void)
 		for (seen = 0; seen < n; seen++)
 			ct_wait_free(&a, seen);
 		after = ct_state(&a);
-		/* Memory may grow in the first two rounds; later rounds use their pages again. */
+		/* Memory may grow in the first two rounds; later ones use the same pages again. */
 		if (round == 1)
 			before = after;
 	}

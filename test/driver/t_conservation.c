@@ -259,8 +259,8 @@ disconnected_there(void)
 }
 
 /*
- * The connection ends cleanly, closed by this side or the other: its ops come back counted as
- * flushed, not as errors. The other side is driven meanwhile, so a send may also have completed.
+ * The connection ends cleanly, disconnected by a (here) or by b: ops of a come back counted as
+ * flushed, not as errors. b is driven meanwhile, so a send of a may also have completed.
  */
 static void
 clean_end(bool here)

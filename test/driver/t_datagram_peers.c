@@ -39,7 +39,7 @@ states(void)
 	ct_pair_close(&p);
 }
 
-/* Disconnect with sends in flight: they come back before the event, which the node checks. */
+/* Disconnect with sends in flight: they come back before DISCONNECTED, which the node checks. */
 static void
 disconnect_with_sends(void)
 {

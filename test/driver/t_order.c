@@ -2,7 +2,7 @@
 
 /*
  * Promise 2: ops of one queue come back in the order in which they were posted. The node checks it
- * for every op of every test; these tests try to make the hardware complete ops in another order.
+ * for every op of every test; these tests try to make hardware complete ops in a different order.
  */
 
 #include "ct.h"

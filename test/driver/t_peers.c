@@ -140,8 +140,8 @@ thousand_peers(void)
 }
 
 /*
- * Each of the two connects to the other at the same time: there are two connections, both work, and
- * one ends without the other.
+ * a and b connect to each other at the same time: there are two connections. Both work, and when
+ * one ends, the other goes on.
  */
 static void
 both_ways(void)

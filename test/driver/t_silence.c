@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Promise 6: what happens to one peer, or what it does, touches no other. In each test b misbehaves
- * while messages flow between a and c, none of which may be late, lost or failed.
+ * Promise 6: what happens to one peer, or what that peer does, does not affect other peers. In each
+ * test b misbehaves while messages flow between a and c, none of which may be late, lost or failed.
  */
 
 #include "ct.h"

@@ -194,8 +194,8 @@ address_is_free_again(void)
 }
 
 /*
- * An endpoint can be closed while it connects, while a request waits for its answer, and while it
- * accepts one.
+ * An endpoint can be closed while it connects, while a request waits for the endpoint's answer, and
+ * while the endpoint accepts a request.
  */
 static void
 half_connected(void)

@@ -81,7 +81,7 @@ add_many(unsigned int n, uint64_t from, uint64_t range)
 
 /*
  * Distant timers are not even read while a timer of 1 ms fires beside them: their memory is
- * unmapped meanwhile.
+ * unreadable meanwhile.
  */
 static void
 test_far_timers_are_not_touched(void **state)

@@ -146,7 +146,7 @@ test_never_fetched(void **state)
 	side_close(&b);
 	side_close(&a);
 
-	/* The listener reads the HELLO, and its owner never fetches the event. */
+	/* The listener reads the HELLO, but the listener's owner never fetches the event. */
 	side_open(&a, NULL, NULL);
 	side_open(&b, NULL, "cache");
 	conn = leat_exchange_connect(a.x, "cache", 0, &data, NULL);

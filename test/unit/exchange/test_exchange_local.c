@@ -68,7 +68,7 @@ test_killed_parent(void **state)
 	side_close(&b);
 }
 
-/* A listener in another pid namespace, where the connectors' pids mean nothing: they are 0. */
+/* A listener in a different pid namespace gets 0 as the pid of each connector. */
 static void
 test_foreign_process(void **state)
 {

@@ -93,8 +93,8 @@ expect_busy(struct side *s, int fd)
 }
 
 /*
- * One client holds every slot and withholds READY. A newcomer gets in long before the time of the
- * others is up.
+ * Eight clients of one source hold all slots and withhold READY. A newcomer gets in long before the
+ * time of these clients is up.
  */
 static void
 test_ready_withheld(void **state)

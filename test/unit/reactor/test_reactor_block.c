@@ -90,7 +90,7 @@ test_far_timer_wakes_once(void **state)
 	assert_in_range(os.blocks - blocks, 1, 2);
 }
 
-/* ---- requests of other threads wake it ---- */
+/* ---- requests of other threads wake the reactor ---- */
 
 static void
 ask_message(void)
@@ -154,7 +154,7 @@ test_woken(void **state)
 	assert_int_equal(app.shutdowns, 1);
 }
 
-/* ---- pollers that can't wake it ---- */
+/* ---- pollers that can't wake the reactor ---- */
 
 static void
 test_fallback(void **state)

@@ -472,7 +472,7 @@ test_block(void **state)
 	assert_int_equal(leat_reactor_idle_effective(app.r), LEAT_IDLE_BLOCK);
 	assert_int_equal(os.sleeps, 0);
 
-	/* The descriptor wakes it, and is reported in the very next turn. */
+	/* The descriptor wakes the reactor, and is reported in the very next turn. */
 	before = stats();
 	os.meanwhile = write_meanwhile;
 	then = test_clock;

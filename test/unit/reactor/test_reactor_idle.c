@@ -398,7 +398,7 @@ pin(int cpus)
 	return sched_setaffinity(0, sizeof(set), &set);
 }
 
-/* One loop on a CPU spins. Two loops share it and yield; when one ends, the other spins again. */
+/* On one CPU the loop a spins. When b shares the CPU, both yield; when b ends, a spins again. */
 static void
 test_auto_crowded(void **state)
 {

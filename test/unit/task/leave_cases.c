@@ -95,7 +95,7 @@ out:
 	return 9;
 }
 
-/* leat_scope_break() returns, too. The caller is not a branch, so it cancels nothing. */
+/* leat_scope_break() also returns from this function, which is no branch: it cancels nothing. */
 static int
 by_scope_break(void)
 {

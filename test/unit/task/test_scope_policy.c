@@ -253,7 +253,7 @@ success_after_the_end(void *arg)
 
 RULE(test_success_after_the_end, success_after_the_end)
 
-/* A branch may cancel its siblings under each policy; under LEAT_SCOPE_BRANCHES it wins by that. */
+/* A branch may cancel its siblings under each policy; under LEAT_SCOPE_BRANCHES it then wins. */
 static int
 breaks(void *arg)
 {

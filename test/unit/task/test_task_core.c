@@ -273,7 +273,7 @@ late(void *arg)
 	assert_int_equal(leat_task_sleep(0), -ETIMEDOUT);
 	leat_task_deadline_set(LEAT_TASK_NO_DEADLINE);
 	assert_int_equal(leat_task_join(c, NULL), 0);
-	/* A wait that has begun ends, and its object can be waited for again. */
+	/* The deadline ends a join that has begun; the same task can then be joined again. */
 	c = leat_task_spawn(leat_tasks_self(), "nap", nap, &us);
 	assert_non_null(c);
 	leat_task_deadline_set(test_clock + 100 * US);

@@ -59,8 +59,8 @@ diver(void *arg)
 }
 
 /*
- * Overflow in a child, which is expected to die.
- * @return its status; its standard error in text
+ * Overflow a task's stack in a child process, which is expected to die.
+ * @return the wait status of the child; text gets the standard error of the child
  */
 static int
 overflow_in_child(enum leat_task_guard guard, bool handler, char *text, size_t len)
@@ -421,7 +421,7 @@ test_hog(void **state)
 	log_free();
 }
 
-/* The watchdog's thread, by the real clock: a task that never yields, until it is reported. */
+/* Run without a yield until the watchdog's thread, with the real clock, reports this task. */
 static int
 endless(void *arg)
 {

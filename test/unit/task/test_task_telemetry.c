@@ -101,7 +101,7 @@ test_tree(void **state)
 	assert_non_null(find(s, "tasks", "2"));
 	assert_non_null(find(s, "spawned", "2"));
 
-	/* No reactor has that number, or it is not a number. */
+	/* No reactor has the number 1 or 1000; "x" and "0," are not valid arguments. */
 	assert_null(strstr(telemetry_ask(sock, "/leat/tasks,1"), "nb_tasks"));
 	assert_null(strstr(telemetry_ask(sock, "/leat/tasks,x"), "nb_tasks"));
 	assert_null(strstr(telemetry_ask(sock, "/leat/tasks,1000"), "nb_tasks"));
