@@ -23,7 +23,8 @@ parse(const char *s, size_t len, uint64_t unit, uint64_t max, uint64_t *out)
 	memcpy(buf, s, len);
 	buf[len] = '\0';
 	errno = 0;
-	v = strtoull(buf, &end, 0);
+	/* Decimal, or hexadecimal with 0x: "010" is ten, not eight as with base 0. */
+	v = strtoull(buf, &end, buf[0] == '0' && (buf[1] == 'x' || buf[1] == 'X') ? 16 : 10);
 	if (errno != 0)
 		return -ERANGE;
 	if (*end != '\0') {

@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <leat_driver.h>
 
@@ -122,8 +123,8 @@ peer_text(struct leat_msg_conn *c, int status, const char *text)
 		snprintf(c->text, sizeof(c->text), "closed by %s", addr);
 	else if (strstr(text, addr) != NULL)
 		snprintf(c->text, sizeof(c->text), "%s", text);
-	else
-		snprintf(c->text, sizeof(c->text), "%s: %s", addr, text);
+	else if (snprintf(c->text, sizeof(c->text), "%s: %s", addr, text) >= (int)sizeof(c->text))
+		memcpy(c->text + sizeof(c->text) - sizeof("..."), "...", sizeof("..."));
 }
 
 void

@@ -287,7 +287,7 @@ end_status(const struct tags_peer *p, int status)
 {
 	if (p->bye)
 		return 0;
-	if (!p->bye && status == 0 && (p->state == TAGS_P_UP || p->state == TAGS_P_ACCEPTED))
+	if (status == 0 && (p->state == TAGS_P_UP || p->state == TAGS_P_ACCEPTED))
 		return -ECONNRESET;
 	return status;
 }

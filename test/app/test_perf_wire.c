@@ -262,6 +262,9 @@ test_numbers(void **state)
 	assert_int_equal(v, 4096);
 	assert_int_equal(num_parse_size("0x10", UINT64_MAX, &v), 0);
 	assert_int_equal(v, 16);
+	assert_int_equal(num_parse_size("010", UINT64_MAX, &v), 0);
+	assert_int_equal(v, 10);
+	assert_int_equal(num_parse_size("0x", UINT64_MAX, &v), -EINVAL);
 	assert_int_equal(num_parse_size("17179869183G", UINT64_MAX, &v), 0);
 	assert_int_equal(v, UINT64_C(17179869183) << 30);
 	assert_int_equal(num_parse_size("17179869184G", UINT64_MAX, &v), -ERANGE);
