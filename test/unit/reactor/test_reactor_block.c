@@ -66,7 +66,7 @@ test_timeouts(void **state)
 
 /* After the timer `near`, the reactor blocks at most twice until `far` expires 100 s later. */
 static void
-test_far_timer_wakes_once(void **state)
+test_far_timer_wakes_rarely(void **state)
 {
 	struct leat_timer far, near;
 	unsigned int blocks;
@@ -403,7 +403,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(test_far_timer_wakes_once),
+		CASE(test_far_timer_wakes_rarely),
 		CASE(test_timeouts),
 		CASE(test_woken),
 		CASE(test_fallback),
