@@ -151,7 +151,7 @@ bool dr_space(const struct dr *d, uint64_t *size, uint64_t *available, const cha
 
 /* Find the line "key: value" or "key value" in text; val gets the rest of the line. */
 bool dr_field(const char *text, const char *key, char *val, size_t len);
-/* Is word one of the words of text, which are separated by white space? */
+/* Does text, words separated by white space, contain this word? */
 bool dr_word(const char *text, const char *word);
 /* Find key=value, or key alone (then val is ""), on the kernel's command line. */
 bool dr_boot_option(const struct dr *d, const char *key, char *val, size_t len);

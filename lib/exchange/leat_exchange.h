@@ -178,9 +178,10 @@ struct leat_exchange_event {
 	 * DOWN: 0 the other side said BYE; -ECONNRESET it died, or withdrew its request; -ETIMEDOUT
 	 * its host vanished or it did not say READY; -EPROTO it sent an invalid message.
 	 * FAILED: -ECONNREFUSED no listener, rejected, or busy until the timeout; -ETIMEDOUT no
-	 * answer; -EHOSTUNREACH no route, or no such name; -ECONNRESET; -EPROTO not a leat
-	 * listener; -EPROTONOSUPPORT different version; -EACCES no right, or a process of another
-	 * user; -EMFILE and others of socket(2).
+	 * answer; -EHOSTUNREACH no route, or no such name; -ECONNRESET the connection broke before
+	 * it was up; -EPROTO the other side is not a leat listener; -EPROTONOSUPPORT it speaks a
+	 * different version; -EACCES no permission for its socket, or one side refuses the user of
+	 * the other; -EMFILE and other errors of socket(2) and connect(2).
 	 */
 	int status;
 	/** in REQUEST, and in PROVE and CONNECTED of a connector: length of blob, bytes */

@@ -207,7 +207,7 @@ void msg_early_complete(struct leat_msg_conn *c, struct msg_slot *s, const struc
 int msg_early_cancel(struct leat_msg_conn *c, const struct leat_msg_req *req);
 
 /* arrive.c */
-/* Note a message in its slot, until it gets a request. */
+/* Record in its slot that a message of len bytes arrived; there it waits for a request. */
 void msg_arrived(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id, uint64_t len);
 /* Take a payload's op that came back; the length of its message is known. */
 void msg_payload_arrived(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);

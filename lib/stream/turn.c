@@ -3,8 +3,8 @@
 /*
  * A net's work in a turn of its reactor.
  *
- *     endpoint's poller   stream_on_ops(): arrived notices and messages are processed; writes that
- *                         are done free room
+ *     endpoint's poller   stream_on_ops(): arrived notices and messages are processed; completed
+ *                         writes give back room in the send buffer
  *     "stream"            stream_turn(): callbacks, then the bytes written in this turn are posted,
  *                         then used receives are posted again
  *

@@ -82,7 +82,7 @@ scope_branch_ended(struct leat_scope *s, struct leat_task *t, int ret)
 		end_decides(s, t, ret);
 		return;
 	}
-	/* -ECANCELED of a branch that has the signal is no failure. */
+	/* -ECANCELED of a branch that was cancelled is no failure. */
 	if (ret < 0 && (ret != -ECANCELED || (t->cancel & TASK_CANCELLED) == 0))
 		failed(s, t, ret);
 	if ((t->branch_mark & BRANCH_DECIDES) != 0)

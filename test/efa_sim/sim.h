@@ -207,7 +207,8 @@ sim_context_of(struct ibv_context *context)
 }
 
 /**
- * Was the context opened in this process, or in its parent? A parent's context can only be freed.
+ * Was the context opened in this process? If not, a parent opened it before a fork, and it can only
+ * be freed here.
  */
 static inline bool
 sim_mine(struct ibv_context *context)

@@ -3,8 +3,8 @@
 #define STEPS_MESSAGE_H
 
 /*
- * A message begins with its sender, number and length. The bytes after these are a pattern made
- * from the number.
+ * A message begins with a magic word, its sender, its number and its length. The bytes after these
+ * are a pattern made from the number.
  */
 
 #include <inttypes.h>

@@ -16,7 +16,10 @@ ring_buf_init(struct ring_buf *b, uint32_t nb, uint32_t max)
 	void *mem;
 
 	memset(b, 0, sizeof(*b));
-	/* One message more than there are slots: the gap at the end is smaller than a message. */
+	/*
+	 * Room for one message more than there are slots: it makes up for the gap at the end, which
+	 * is smaller than a message.
+	 */
 	b->size = (uint32_t)RTE_MIN((nb + 1) * each, (uint64_t)RING_BUF_MAX);
 	b->mask = nb - 1;
 	b->mapped = msgs + b->size;

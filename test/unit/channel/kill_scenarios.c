@@ -68,8 +68,8 @@ act_read_past(struct leat_channel *ch, const struct ctx *c)
 }
 
 /*
- * Wait for a frame. A waiting reader sleeps only if the channel is empty: it sets a reserved frame
- * aside at once.
+ * Wait for a frame while another writer's frame is only reserved. A reader that is about to sleep
+ * sets such a frame aside at once if other frames follow it, instead of waiting for its writer.
  */
 static void
 act_wait_past(struct leat_channel *ch, const struct ctx *c)

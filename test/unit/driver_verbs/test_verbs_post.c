@@ -278,8 +278,8 @@ failure_at_wrap(void **state)
 }
 
 /*
- * Among plain sends, ops on a queue of the caller's, on no queue and with a deadline complete as
- * well. Afterwards no deadline runs any more, and the send queue is empty.
+ * A burst of plain sends also has an op on the caller's own queue, an op on no queue, and an op
+ * with a deadline: all complete. Afterwards no deadline timer runs, and the send queue is empty.
  */
 static void
 other_queues(void **state)

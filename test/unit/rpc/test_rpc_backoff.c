@@ -560,8 +560,8 @@ test_priv(void **state)
 }
 
 /*
- * The endpoint has room for one peer. While the application uses it, each attempt fails, and others
- * follow.
+ * The endpoint has room for one peer. While the application uses it, each attempt fails, and is
+ * repeated.
  */
 static int
 setup_peers(void **state)

@@ -100,8 +100,9 @@ test_questions_look_at_no_task(void **state)
 }
 
 /*
- * A full scope: the first branch without room cancels all others, and further refused branches look
- * at none of them. Only the page of the calling task is readable.
+ * All tasks are in use: the first leat_scope_branch() that finds no room cancels the scope's other
+ * branches, and later calls are refused without a look at any of them. To prove it, only the page
+ * of the calling task is readable during the later calls.
  */
 static int
 asks_for_more(void *arg)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The calls of one op against a driver that does what the test says: exact time limits. */
+/*
+ * Calls with which a task posts one op and waits for it (leat_task_send() and the like), over a
+ * driver that does what the test says: results, and how exactly time limits are kept.
+ */
 
 #include <leat_fabric.h>
 #include <leat_task_op.h>
