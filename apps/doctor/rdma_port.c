@@ -219,7 +219,7 @@ port_gids(struct dr *d, const struct port *p, unsigned int active_ports)
 	count_gids(d, p, &g);
 	if (g.all == 0) {
 		f = dr_found(d, DR_ERROR, p->subject, "none");
-		dr_means(f, "the port has no address: nobody can be reached through it");
+		dr_means(f, "the port has no address: no peer can be reached through it");
 	} else if (p->kind != KIND_ROCE) {
 		f = dr_found(d, DR_OK, p->subject, "%u", g.all);
 		dr_means(f, "the port has an address");

@@ -83,7 +83,7 @@ def _connect(directory: Directory, stem: str, end: float, who: str) -> socket.so
                 time.sleep(0.01)
     except (FileNotFoundError, ConnectionRefusedError):
         s.close()
-        raise Gone(f"{who} lets nobody in any more") from None
+        raise Gone(f"{who} accepts no more agents") from None
     except BaseException:
         s.close()
         raise

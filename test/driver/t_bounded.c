@@ -9,7 +9,7 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-/* Memory that a side may take for messages that nobody receives, MiB. */
+/* Memory that a side may take for messages that no receive takes, MiB. */
 #define GROWTH_MAX 64
 
 /*

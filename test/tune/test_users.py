@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Another user gets no access, and can't mislead anybody: tried as that user, so it needs root.
+"""Another user gets no access, and can't mislead an agent: tried as that user, so it needs root.
 
 test_users.py TUNE-PROCESS
 """

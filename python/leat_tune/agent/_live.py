@@ -117,31 +117,28 @@ class Live:
                 raise
             self.back()
             return Result(None, words=str(e))
-        first = self._first()
+        first = self._after(self._snapshot(), time.monotonic() + self._warm_up)
         end = time.monotonic() + self._seconds
         broken = 0
-        while True:
-            now = time.monotonic()
-            self._wait(min(end, now + self._interval) if now < end else now + self._interval)
-            last = self._snapshot()
-            result = self._result(first, last)
+        while (now := time.monotonic()) + self._interval < end:
+            self._wait(now + self._interval)
+            result = self._result(first, self._snapshot())
             broken = broken + 1 if result.excess else 0
             if broken >= 2:
                 self.back()
                 return result
-            now = time.monotonic()
-            if now >= end and (self._reported(first, last) or now >= end + _PATIENCE):
-                return result
+        return self._result(first, self._after(first, end))
 
-    def _first(self) -> dict[str, Any]:
-        """Wait for the end of the warm-up, and for reports made after the settings were set."""
-        before = self._snapshot()
-        end = time.monotonic() + self._warm_up
+    def _after(self, old: dict[str, Any], end: float) -> dict[str, Any]:
+        """Return a snapshot taken after end, when all that is measured has reported since old.
+
+        It lacks reports that do not come within _PATIENCE after end.
+        """
         self._wait(end)
         while True:
-            first = self._snapshot()
-            if self._reported(before, first) or time.monotonic() >= end + _PATIENCE:
-                return first
+            new = self._snapshot()
+            if self._reported(old, new) or time.monotonic() >= end + _PATIENCE:
+                return new
             self._wait(time.monotonic() + self._interval)
 
     def _reported(self, old: dict[str, Any], new: dict[str, Any]) -> bool:

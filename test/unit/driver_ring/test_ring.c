@@ -101,7 +101,7 @@ connect_fails(void **state)
 	int id;
 
 	(void)state;
-	/* nobody listens */
+	/* the address has no listener */
 	id = leat_ep_connect(a, "nobody:1", &params);
 	assert_true(id >= 0);
 	ring_test_event(a, NULL, LEAT_EV_CONNECT_FAILED, &ev);

@@ -10,7 +10,7 @@
 static volatile uint64_t mock;
 
 /*
- * Find an address at which nobody listens. @return over TCP, a descriptor that keeps the port from
+ * Find an address without a listener. @return over TCP, a descriptor that keeps the port from
  * other programs until free_port_end(); over UNIX sockets -1: the directory is the test's own
  */
 static int

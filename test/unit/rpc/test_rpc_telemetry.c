@@ -274,7 +274,7 @@ test_bad_questions(void **state)
 		assert_null(strstr(ask(cmds[i]), "\"posted\""));
 }
 
-/* A question about a context that nobody drives ends after a while, with "driven": "no". */
+/* A question about a context that no thread drives ends after a while, with "driven": "no". */
 static void
 test_not_driven(void **state)
 {

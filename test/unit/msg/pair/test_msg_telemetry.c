@@ -132,7 +132,7 @@ test_bad_questions(void **state)
 		assert_null(strstr(ask(cmds[i]), "\"conns\""));
 }
 
-/* A question about a context that nobody drives ends after a while, with "driven": "no". */
+/* A question about a context that no thread drives ends after a while, with "driven": "no". */
 static void
 test_not_driven(void **state)
 {
