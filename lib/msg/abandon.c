@@ -92,7 +92,7 @@ msg_req_abandon(struct leat_msg_req *req)
 {
 	struct leat_msg_conn *c = req->conn;
 
-	/* One message to many connections, and its parts, can't be given up. */
+	/* A request of leat_msg_send_many(), and its parts, can't be given up. */
 	if (c == NULL || (req->flags & MSG_F_PART) != 0)
 		return -EOPNOTSUPP;
 	if (req->state == MSG_REQ_IDLE || req->state == MSG_REQ_DONE)

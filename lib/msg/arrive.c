@@ -5,8 +5,8 @@
  *
  * Everything that arrives is checked here before it is used: an announced length is compared with
  * the limit and with the bytes that came, and a wrong one ends the connection. The usual small
- * message goes from here to its request in one step; others are noted in their slots, and rx.c goes
- * on with them.
+ * message goes from here to its request in one step; others are recorded in their slots, and rx.c
+ * processes them.
  */
 
 #include <errno.h>
@@ -95,7 +95,7 @@ check_behind(struct leat_msg_conn *c, const struct msg_slot *s, uint32_t id, uin
 	return true;
 }
 
-/* Note a message that is alone in its send, and has flags in its head. */
+/* Check a message whose head has flags, and record it in its slot; it is alone in its send. */
 static __rte_noinline void
 flagged_arrived(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id,
 		const struct msg_head *head)

@@ -139,7 +139,8 @@ ctrl_take(struct leat_msg_conn *c, const struct msg_ctrl *ctrl)
 	if (ctrl->kind == MSG_CTRL_MORE && c->rx_window <= c->mask)
 		c->rx_window *= 2;
 	/*
-	 * Take a drop before the grant beside it: the dropped message's payload must not be sent.
+	 * Process a drop before the grant in the same control message: the payload of the dropped
+	 * message must not be sent.
 	 */
 	if (ctrl->kind == MSG_CTRL_DROP && !msg_tx_drop(c, arg, ctrl->reason))
 		return false;

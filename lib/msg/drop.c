@@ -176,7 +176,7 @@ drop_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op 
 	}
 	give(s);
 	s->flags |= MSG_DONE;
-	/* The payload has come: only a sender that waits for the answer is still to be told. */
+	/* The payload has come: report the drop only to a sender that waits for an answer. */
 	if ((s->flags & MSG_ANSWER) == 0)
 		s->flags |= MSG_REPORTED;
 	msg_work(c);

@@ -74,7 +74,7 @@ void
 msg_early_length(struct leat_msg_conn *c, struct msg_slot *s, uint64_t len)
 {
 	if (unlikely((s->flags & MSG_RECALL) != 0))
-		msg_arrived(c, s, s->id, len); /* its request is not known yet */
+		msg_arrived(c, s, s->id, len); /* the recall decides which request gets it */
 	else
 		take(c, s, len);
 }

@@ -14,7 +14,7 @@
  *     loop:
  *         n = leat_ep_poll(ep, ops, 32);
  *         if (n > 0)
- *             n = leat_msg_process(m, ops, n);  takes its own ops, leaves the application's
+ *             n = leat_msg_process(m, ops, n);  removes its own ops, leaves the application's
  *         k = leat_msg_poll(m, done, 32);       requests that are done
  *         every ms or so:
  *             n = leat_ep_events(ep, ev, 8);
@@ -96,7 +96,7 @@ enum leat_msg_mode {
 
 /** Configuration of a context. Zeroed means all defaults. */
 struct leat_msg_conf {
-	/** maximum number of open connections, at most leat_ep_conf.max_peers; 0: that value */
+	/** maximum number of open connections, at most leat_ep_conf.max_peers; 0: max_peers */
 	uint16_t max_conns;
 	/**
 	 * Maximum number of messages in flight per connection and direction; in leat mode, small
@@ -215,8 +215,8 @@ struct leat_msg_conn_conf {
 /** @} */
 
 /**
- * A message to be sent, or room for one to be received. Zero it first. It has 128 bytes, of which a
- * plain send or receive into the caller's buffer touches the first 64.
+ * A message to be sent, or room for one to be received. Zero it first. It has 128 bytes; a send
+ * without flags, or such a receive into the caller's own buffer, touches only the first 64.
  */
 struct leat_msg_req {
 	/**
@@ -265,7 +265,6 @@ struct leat_msg_req {
 	uint8_t flags;		   /**< in: LEAT_MSG_F_* */
 	struct leat_msg_req *next; /**< private */
 
-	/* second cache line */
 	/* second cache line */
 	/** private: the buffer that came from alloc or the mempool */
 	void *given_buf __attribute__((aligned(LEAT_CACHE_LINE)));
@@ -539,7 +538,8 @@ LEAT_API int leat_msg_cancel(struct leat_msg_req *req);
 LEAT_API uint16_t leat_msg_process(struct leat_msg *m, struct leat_op **ops, uint16_t n);
 
 /**
- * Take requests that are done, and resume connections that waited for room or a buffer.
+ * Take requests that are done, and resume connections that waited for room in the endpoint or for a
+ * buffer.
  * @param m the context
  * @param[out] reqs room for n. Requests of one direction of a connection come in the order of
  *   posting.

@@ -314,9 +314,9 @@ line_add(struct line *line, struct leat_msg_conn *c)
 }
 
 /*
- * Run connections fairly while some wait for buffers, or for room in the endpoint: a turn may have
- * less than all of them need. Connections that waited before come first, in the order in which they
- * began to wait; one that got something is queued behind those that got nothing. So every
+ * Run connections fairly while some wait for buffers, or for room in the endpoint: there may be
+ * fewer than all of them need. Connections that waited before come first, in the order in which
+ * they began to wait; one that got something is queued behind those that got nothing. So every
  * connection is served in its turn, even if little is available and other connections ask often.
  */
 static void __rte_cold

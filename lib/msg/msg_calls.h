@@ -3,14 +3,14 @@
 #define MSG_CALLS_H
 
 /*
- * Functions that the files of lib/msg call of one another. Included by msg_pvt.h, which has the
- * types.
+ * Functions that one file of lib/msg defines and others call. msg_pvt.h, which has the types,
+ * includes this file.
  */
 
 /* conf.c */
 /*
- * Take a configuration: complete it, and check it against the context's endpoint. @return 0, or a
- * negative errno with leat_err()
+ * Check a configuration against the context's endpoint, and copy it to the context with its
+ * defaults filled in. @return 0, or a negative errno with leat_err()
  */
 int msg_conf_take(struct leat_msg *m, const struct leat_msg_conf *conf);
 
@@ -20,6 +20,7 @@ void msg_telemetry_add(struct leat_msg *m);
 /* tune.c */
 /* Register the settings, before buffers are allocated. @return 0, or negative with leat_err() */
 int msg_tune_add(struct leat_msg *m);
+/* telemetry.c */
 void msg_telemetry_del(struct leat_msg *m);
 void msg_telemetry_answer(struct leat_msg *m) __rte_cold;
 
@@ -31,8 +32,8 @@ void msg_stats_add(struct leat_msg_stats *sum, const struct leat_msg_conn *c);
 void msg_conn_free(struct leat_msg_conn *c);
 void msg_conn_up(struct leat_msg_conn *c, const struct leat_event *ev);
 /*
- * Choose where the numbers of connections start, once per process. @return 0, or a negative errno
- * with leat_err()
+ * Choose the number of the process's first connection at random; later calls do nothing. @return 0,
+ * or a negative errno with leat_err()
  */
 int msg_numbers_start(void);
 
@@ -53,9 +54,9 @@ void msg_tx_run(struct leat_msg_conn *c);
 void msg_tx_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
 /* Finish the sends that are done, in the order of posting. */
 void msg_tx_finish(struct leat_msg_conn *c);
-/* Finish the requests of a slot that was sent, while earlier slots were not. */
+/* Finish the requests of a slot that was sent, without waiting for earlier slots. */
 void msg_tx_finish_early(struct leat_msg_conn *c, struct msg_slot *s);
-/* Take credit and grants that arrived. @return false: they are impossible; the connection ended */
+/* Use credit and grants that arrived. @return false: they are impossible; the connection ended */
 bool msg_tx_credit(struct leat_msg_conn *c, uint32_t credit, uint32_t granted);
 
 /*
@@ -90,12 +91,12 @@ bool msg_tx_fragments(struct leat_msg_conn *c, struct leat_msg_req *req);
  * send
  */
 bool msg_tx_fragments_expire(struct leat_msg_conn *c, struct leat_msg_req *req);
-/* Take the fragment of the next id. @return false: it has to wait, or the connection ended */
+/* Process the next fragment, in slot s. @return false: it has to wait, or the connection ended */
 bool msg_fragment_bind(struct leat_msg_conn *c, struct msg_slot *s);
 bool msg_fragment_expire(struct leat_msg_conn *c, struct leat_msg_req *req);
 
 /* answer.c */
-/* Ask for an answer, in the head of the slot. */
+/* Set a flag in the head in slot s: the peer shall answer when it has received the message. */
 void msg_answer_ask(struct leat_msg_req *req, struct msg_slot *s);
 /*
  * Does a request that was sent have to wait for its answer? Also true if the peer has dropped its
@@ -111,19 +112,22 @@ bool msg_answered(struct leat_msg_conn *c, uint32_t id);
 void msg_answer_lost(struct leat_msg_conn *c, uint32_t id, uint8_t reason);
 
 /* reject.c */
-/* @return true: the event is about a peer that was rejected */
+/*
+ * Handle an event of a peer without a connection. @return false: the peer was not rejected with a
+ * reason
+ */
 bool msg_reject_event(struct leat_msg *m, const struct leat_event *ev);
 /* End a connection that the peer has rejected in its hello. */
 void msg_rejected(struct leat_msg_conn *c, const struct msg_hello *h, const uint8_t *why);
 
 /* shutdown.c */
-/* Let MSG_CTRL_END be sent, once all sends have begun. */
+/* Queue MSG_CTRL_END, if all sends have begun. */
 void msg_end_run(struct leat_msg_conn *c);
-/* Take the peer's MSG_CTRL_END. @return false: it is impossible; the connection ended */
+/* Process the peer's MSG_CTRL_END. @return false: it is impossible; the connection ended */
 bool msg_end_arrived(struct leat_msg_conn *c, uint32_t id);
 /* End a connection: message id came, though the peer has said that its last id is below end. */
 void msg_end_passed(struct leat_msg_conn *c, uint32_t id, uint32_t end);
-/* The peer has ended its direction: end the receives, once all messages are received. */
+/* After the peer's MSG_CTRL_END: end the waiting receives, if all messages were received. */
 void msg_ended_run(struct leat_msg_conn *c);
 
 /* ctrl.c */
@@ -156,7 +160,8 @@ bool msg_heard(const struct leat_msg_conn *c);
 
 /* abandon.c */
 /*
- * Give up a request for its task: it comes back once its buffer is free, even before earlier ones.
+ * Give up a request for which its task waits no longer: it is given back once its buffer is free,
+ * even before requests posted earlier. @return 0; -ENOENT, -EOPNOTSUPP: it can't be given up
  */
 int msg_req_abandon(struct leat_msg_req *req);
 void msg_abandoned_run(struct leat_msg_conn *c);
@@ -164,7 +169,7 @@ void msg_abandoned_run(struct leat_msg_conn *c);
 void msg_abandoned_back(struct leat_msg_req *req);
 
 /* drop.c */
-/* Take a payload's op that came back; its request was given up, or its message is dropped. */
+/* Complete the receive of a payload whose request was given up, or whose message is dropped. */
 void msg_drop_arrived(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
 /* Drop the message of a slot whose payload receive is not posted, and finish its request. */
 void msg_drop(struct leat_msg_conn *c, struct msg_slot *s, enum msg_reason reason);
@@ -172,13 +177,13 @@ void msg_drop(struct leat_msg_conn *c, struct msg_slot *s, enum msg_reason reaso
 void msg_drop_asked(struct leat_msg_conn *c, struct msg_slot *s, uint8_t reason);
 /* Drop a message whose early receive is posted, and is too small. */
 void msg_drop_early(struct leat_msg_conn *c, struct msg_slot *s);
-/* Drop a message that its sender has given up, by sending an empty payload. */
+/* Drop a message that its sender has given up: an empty payload came in place of the real one. */
 void msg_drop_given_up(struct leat_msg_conn *c, struct msg_slot *s);
 /* Post the receives of dropped messages, and queue reports to their senders. */
 void msg_drop_run(struct leat_msg_conn *c);
 /* State MSG_OVER: finish the dropped messages; nothing more of them comes. */
 void msg_drop_over(struct leat_msg_conn *c);
-/* Fill in the oldest drop that the peer has not been told of. @return false: there is none */
+/* Fill ctrl with the oldest drop that the peer was not told of yet. @return false: there is none */
 bool msg_drop_report(const struct leat_msg_conn *c, struct msg_ctrl *ctrl);
 /* Note that the peer was told of the drop of message id. */
 void msg_drop_reported(struct leat_msg_conn *c, uint32_t id);
@@ -189,7 +194,10 @@ void msg_drop_reported(struct leat_msg_conn *c, uint32_t id);
 bool msg_tx_drop(struct leat_msg_conn *c, uint32_t id, uint8_t reason);
 /* Finish a send whose payload is not posted; an empty payload will be sent instead. */
 void msg_tx_give_up(struct leat_msg_conn *c, struct msg_slot *s, int status);
-/* Handle a recalled payload's op. @return false: not recalled, or sent nevertheless, or failed */
+/*
+ * Handle a send's op that was recalled. @return false: it was not recalled, or was sent before the
+ * recall, or failed
+ */
 bool msg_tx_taken_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
 /* Did the peer's receive turn out too short, on a connection that goes on? */
 bool msg_recv_was_short(const struct leat_msg_conn *c, int status);
@@ -199,9 +207,12 @@ int msg_reason_status(uint8_t reason);
 /* early.c */
 /* Post the payload receive of the next message before its length comes, if a request waits. */
 void msg_early_post(struct leat_msg_conn *c);
-/* Take the length of a message whose slot has MSG_EARLY: its payload receive is posted. */
+/* Process the length of a message whose slot has MSG_EARLY: its payload receive was posted. */
 void msg_early_length(struct leat_msg_conn *c, struct msg_slot *s, uint64_t len);
-/* Take the payload's op of a message whose slot has MSG_EARLY: it came back before the length. */
+/*
+ * Complete the payload's receive of a message whose slot has MSG_EARLY: the length has not come, or
+ * waits for the recall of this receive.
+ */
 void msg_early_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
 /* Cancel a request whose early receive is posted. @return as leat_msg_cancel() */
 int msg_early_cancel(struct leat_msg_conn *c, const struct leat_msg_req *req);
@@ -209,7 +220,7 @@ int msg_early_cancel(struct leat_msg_conn *c, const struct leat_msg_req *req);
 /* arrive.c */
 /* Record in its slot that a message of len bytes arrived; there it waits for a request. */
 void msg_arrived(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id, uint64_t len);
-/* Take a payload's op that came back; the length of its message is known. */
+/* Complete the receive of a payload; the length of its message is known. */
 void msg_payload_arrived(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
 
 /* rx.c */
@@ -247,7 +258,7 @@ void msg_peer_closed(struct leat_msg_conn *c, int status, const char *text);
 void msg_ending(struct leat_msg_conn *c);
 /* State MSG_OVER: end the sends; give receives the messages that have arrived, then end them. */
 void msg_over(struct leat_msg_conn *c);
-/* End the drain of a closing connection, once all is sent or its time is up. */
+/* End the drain of a closing connection, if all messages are sent or its time is up. */
 void msg_drain(struct leat_msg_conn *c);
 
 #endif /* MSG_CALLS_H */

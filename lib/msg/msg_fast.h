@@ -3,25 +3,25 @@
 #define MSG_FAST_H
 
 /*
- * Leat mode: the short way of a small message that is alone, as in a conversation. These functions
- * do in one step what tx.c, rx.c and arrive.c do step by step, over slots and lists. In every case
- * out of the ordinary they return false without having done anything, and the caller takes the long
- * way.
+ * Leat mode: the fast path of a small message that is alone, as in a conversation. These functions
+ * do in one step what tx.c, rx.c and arrive.c do step by step, over slots and lists. If a condition
+ * does not hold they return false without having done anything, and the caller takes the slow path.
  *
  *     step      function             condition
  *     post      msg_fast_send()      no message waits before it; there is credit, and a free slot
  *     sent      msg_fast_sent()      no message waits for the slot
- *     arrived   msg_fast_arrived()   it is the next message, and its request is the oldest
+ *     arrived   msg_fast_arrived()   it is the next message, and the oldest request waits for one
  *
  * They exist because small messages are measurably slower without them (doc/guide/msg.md). A
- * connection uses them while c->fast holds: test_msg_fast.c runs the same cases with and without.
+ * connection uses them while c->fast is true: test_msg_fast.c runs the same cases with and without
+ * them.
  */
 
 #include <leat_ep_pvt.h>
 
 #include "msg_pvt.h"
 
-/* ---- steps shared with the long way ---- */
+/* ---- steps shared with the slow path ---- */
 
 /* tx.c: check a send that travels alone. @return as msg_req_check() */
 int msg_alone_check(const struct leat_msg_conn *c, const struct leat_msg_req *req);
@@ -70,7 +70,7 @@ msg_may_begin(const struct leat_msg_conn *c)
 	       (msg_tx_slot(c, c->tx_next)->flags & (MSG_OP_OUT | MSG_DATA_OUT)) == 0;
 }
 
-/* All messages of slot s have their requests: free the slot. */
+/* Free slot s: each of its messages was delivered to a request. */
 static inline void
 msg_delivered(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id)
 {
@@ -87,11 +87,11 @@ msg_delivered(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id)
 	}
 }
 
-/* ---- the short way ---- */
+/* ---- the fast path ---- */
 
 /*
- * Send one small message that need not wait for the end of the turn. State that the device does not
- * need is stored after the post.
+ * Send one small message that need not wait for the end of the turn. Fields that the device does
+ * not need are stored after the post.
  */
 static __rte_always_inline bool
 msg_fast_send(struct leat_msg_conn *c, struct leat_msg_req *req)
@@ -133,9 +133,9 @@ msg_fast_send(struct leat_msg_conn *c, struct leat_msg_req *req)
 }
 
 /*
- * Complete the send of a small message whose request was given back before. The kind is loaded by
- * itself: flags may just have been stored, and a wider load could not be forwarded from that store,
- * but would wait until the store has left the core's store buffer.
+ * Complete the send of a small message whose request was given back before. s->kind is loaded by
+ * itself: s->flags may just have been stored, and a load of both could not be forwarded from that
+ * store, but would wait until the store has left the core's store buffer.
  */
 static __rte_always_inline bool
 msg_fast_sent(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)

@@ -5,7 +5,7 @@
 /*
  * Types and functions that the files behind the waiting calls of leat_msg_task.h share.
  *
- *     net.c         a net's life and memory
+ *     net.c         opening and closing a net, memory regions
  *     net_conn.c    dial, listen, accept, close
  *     task_io.c     send, recv, bursts
  *

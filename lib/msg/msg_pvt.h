@@ -5,14 +5,14 @@
 /*
  * Types and inline steps that the files of lib/msg share.
  *
- *     msg.c     contexts; requests, and those that are done
+ *     msg.c     contexts; requests, from posting until they are given out
  *     conf.c    configuration of a context, and of the endpoint that it needs
  *     conn.c    connections: connect, accept, open, up
  *     end.c     how connections end: failure, drain, close, events
  *     tx.c      sending, in both formats
  *     rx.c      receiving, in both formats: receives, and requests
  *     arrive.c  ops that came back, and messages that arrive
- *     msg_fast.h  leat mode: the short way of a small message that is alone
+ *     msg_fast.h  leat mode: the fast path of a small message that is alone
  *     early.c   plain mode: a payload's receive that is posted before the length arrives
  *     stats.c   counters
  *     telemetry.c  telemetry commands
@@ -97,8 +97,9 @@
 #define MSG_BULK_WINDOW 16u
 /*
  * Leat mode: small messages wait to travel together until the application has nothing to do, but at
- * most this many turns, since a busy application may find requests done in every turn. A turn lasts
- * at most MSG_CUT_MAX polls, for an application that takes its requests a few at a time.
+ * most this many turns (see leat_msg_send()), since a busy application may find requests done in
+ * every turn. A turn lasts at most MSG_CUT_MAX polls, for an application that takes its requests a
+ * few at a time.
  */
 #define MSG_HOLD_TURNS 2u
 #define MSG_CUT_MAX 32u
@@ -210,7 +211,7 @@ struct leat_msg_conn {
 	struct leat_msg *m;
 	struct leat_ep *ep;
 	struct leat_msg_conn *next_work;  /* next in the list of connections that have work */
-	struct leat_msg_conn *next_later; /* next in the list of those whose work can wait */
+	struct leat_msg_conn *next_later; /* next in the list of connections whose work can wait */
 	bool in_work, in_later;
 	uint8_t state;
 	uint8_t mode; /* enum leat_msg_mode */
@@ -226,7 +227,7 @@ struct leat_msg_conn {
 	uint16_t recv_peer; /* peer, or LEAT_PEER_ANY if a receive can't be restricted to it */
 	uint32_t mask;	    /* credits - 1 */
 	uint32_t tx_mask;   /* mask for sends: as mask, or less, so that sends reuse fewer slots */
-	uint32_t hold_turn; /* last turn before whose end a message left */
+	uint32_t hold_turn; /* last turn in which a message left before the turn's end */
 	uint16_t want;	    /* small messages that wait leave as soon as there are this many */
 	uint32_t eager_max; /* value in use, bytes: the smaller one of both sides */
 	uint32_t eager_own; /* value that this side announced, bytes */
@@ -260,7 +261,7 @@ struct leat_msg_conn {
 	uint8_t rx_frag_lost; /* enum msg_reason: the message is dropped, fragment by fragment */
 
 	/* half-close */
-	bool no_fast_send; /* no send may go the short way */
+	bool no_fast_send; /* no send may take the fast path */
 	bool no_sends;	   /* closing, or shut down here: nothing more can be posted */
 	bool end_due;	   /* MSG_CTRL_END has to be sent, when all sends have begun */
 	bool peer_ended;   /* MSG_CTRL_END has come: rx_end is the id behind the last message */
@@ -271,10 +272,10 @@ struct leat_msg_conn {
 
 	/* liveness of the peer; times in cycles, see timeout.c */
 	struct leat_wheel_node alive;
-	uint64_t idle_cycles, answer_cycles; /* idle 0: the peer is never pinged */
+	uint64_t idle_cycles, answer_cycles; /* idle_cycles 0: the peer is never pinged */
 	uint64_t answer_by;
-	uint32_t came;	/* sum of the receive cursors at the last look */
-	uint32_t looks; /* consecutive looks that found nothing new */
+	uint32_t came;	/* sum of the receive cursors at the last check */
+	uint32_t looks; /* consecutive checks that found nothing new */
 
 	/* small messages that travel together, see msg_turn_holds() */
 	uint32_t given_turn; /* last turn in which the application got several messages */
@@ -310,11 +311,11 @@ struct leat_msg {
 	struct leat_msg_conn *later;
 	/* some connections in work wait for buffers, or for room in the endpoint */
 	bool starved;
-	/* count of calls of leat_msg_poll(); consecutive ones that left requests behind are one */
+	/* number of the turn: each leat_msg_poll() begins one, but see MSG_CUT_MAX */
 	uint32_t turn;
-	uint32_t held_turn; /* first turn in which messages that wait now were posted */
+	uint32_t held_turn; /* turn in which the first of the waiting messages was posted */
 	bool held;	    /* messages wait to travel together */
-	uint8_t cut; /* calls of leat_msg_poll() in a row that left requests behind: their number */
+	uint8_t cut; /* number of calls of leat_msg_poll() in a row that left requests behind */
 	bool slow;   /* for tests: connections never use msg_fast.h */
 	struct msg_list done;
 	struct leat_msg_conn *conns;
@@ -433,7 +434,7 @@ msg_list_give(struct leat_msg *m, struct msg_list *list)
 
 /*
  * Begin, finish and give back the oldest request of a list in one step; no request of the list has
- * begun. Cancelled requests behind it are left to the caller to give back.
+ * begun. The caller gives back cancelled requests behind it.
  */
 static inline void
 msg_list_give_first(struct leat_msg *m, struct msg_list *list, struct leat_msg_req *req,
@@ -458,7 +459,7 @@ msg_slot_prefetch(const struct msg_slot *s)
 	rte_prefetch0(s->buf);
 }
 
-/* Is n 8 to 16, so that two words cover it? */
+/* Is n 8 to 16, so that two copies of 8 bytes, which may overlap, cover n bytes? */
 static __rte_always_inline bool
 msg_is_words(uint64_t n)
 {
@@ -478,7 +479,7 @@ msg_copy_words(void *dst, const void *src, uint64_t n)
 
 void msg_copy_any(void *dst, const void *src, uint64_t n);
 
-/* Copy a message; one of 8 to 16 bytes without a call, and without much inlined code. */
+/* Copy a message: 8 to 16 bytes with little inlined code, other lengths with a call. */
 static __rte_always_inline void
 msg_copy(void *dst, const void *src, uint64_t n)
 {

@@ -60,7 +60,7 @@ struct msg_head {
  * The highest byte of a head's length has flags. A message with a flag is alone in its send.
  */
 #define MSG_LEN_ANSWER (UINT64_C(1) << 56)   /* answer when a receive has the message */
-#define MSG_LEN_FRAGMENT (UINT64_C(1) << 57) /* len: what is left of the message, with this send */
+#define MSG_LEN_FRAGMENT (UINT64_C(1) << 57) /* len: bytes not sent before this fragment */
 #define MSG_LEN_FLAGS (MSG_LEN_ANSWER | MSG_LEN_FRAGMENT)
 
 #define MSG_NEXT_LEN 8 /* size of the length of each further message in a send */

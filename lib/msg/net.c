@@ -255,7 +255,7 @@ leat_msg_net_close(struct leat_msg_net *net, uint64_t timeout_us)
 	    leat_reactor_state(net->below->r) != LEAT_REACTOR_STOPPED) {
 		ret = close_running(net, timeout_us);
 		left = net->left;
-		/* This task was cancelled: the net is freed with the reactor. */
+		/* If this task was cancelled, the net is freed with the reactor. */
 		if (ret < 0)
 			return ret;
 	}

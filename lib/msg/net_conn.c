@@ -394,7 +394,7 @@ leat_msg_task_listen(struct leat_msg_net *net, const char *addr)
 	if (net->closing)
 		return leat_err(ESHUTDOWN, "listen at %s: %s is closing", addr,
 				leat_ep_name(net->ep));
-	/* The endpoint still listens at this address, since leat_msg_task_unlisten(). */
+	/* leat_msg_task_unlisten() has left the endpoint listening at this address. */
 	if (!net->listening && net->addr[0] != '\0' && strcmp(net->addr, addr) == 0) {
 		net->listening = true;
 		return 0;

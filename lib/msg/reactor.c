@@ -282,7 +282,7 @@ quiesce(void *arg, char *what, size_t len)
 	return open > 0;
 }
 
-/* ---- life ---- */
+/* ---- attach, detach, destroy ---- */
 
 static void
 on_release(void *arg)
@@ -360,7 +360,7 @@ leat_msg_reactor_add(struct leat_msg *m, struct leat_reactor *r,
 	ret = pollers_add(b);
 	if (ret < 0) {
 		/*
-		 * On this thread the removal can't fail: leat_err_msg() keeps the text of ret.
+		 * On this thread the removal can't fail, so leat_err_msg() keeps the text of ret.
 		 */
 		(void)pollers_remove(b);
 		free(b);

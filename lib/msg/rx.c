@@ -300,7 +300,7 @@ post_data(struct leat_msg_conn *c)
 	}
 }
 
-/* Finish requests that have their messages: the end of a dropped one before them may never come. */
+/* Finish requests that have their messages: the payload of a dropped one before may never come. */
 static void
 finish_behind(struct leat_msg_conn *c)
 {
@@ -325,7 +325,7 @@ finish(struct leat_msg_conn *c)
 		if ((s->flags & MSG_DONE) == 0)
 			break;
 		if (unlikely((s->flags & MSG_ANSWER) != 0)) {
-			/* The sender must learn of a drop before the answer, if it still can. */
+			/* A drop must be reported before the answer, if the connection is open. */
 			if ((s->flags & (MSG_DROP | MSG_REPORTED)) == MSG_DROP &&
 			    c->state == MSG_OPEN)
 				break;

@@ -79,7 +79,7 @@ msg_telemetry_del(struct leat_msg *m)
 	leat_ask_del(&kind, &m->asked);
 }
 
-/* ---- telemetry's side ---- */
+/* ---- on the thread of telemetry ---- */
 
 static int
 cmd_msgs(const char *cmd, const char *params, struct rte_tel_data *d)

@@ -16,9 +16,9 @@
  *               ... and can't be taken back     the connection ends
  *               plain mode                      the connection ends
  *
- * Liveness: the connection is looked at four times per idle time. If nothing new came in four looks
- * in a row the peer is pinged, and if nothing comes within the answer time the connection ends. A
- * look that comes late does not count: messages may have arrived that are not processed yet.
+ * Liveness: a connection is checked four times per idle time. If four checks in a row find nothing
+ * new the peer is pinged, and if nothing comes within the answer time the connection ends. A check
+ * that runs late does not count: messages may have arrived that are not processed yet.
  */
 
 #include <errno.h>
