@@ -58,7 +58,7 @@ leat_app_index(void)
 	return -1;
 }
 
-/* Run start() as the task of an lcore. The last lcore that is done ends the program. */
+/* Run start() as the task of an lcore. The lcore that is done last stops the program. */
 static int
 lcore_main(void *arg)
 {

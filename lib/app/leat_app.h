@@ -24,7 +24,7 @@
  *	}
  * @endcode
  *
- * A program's life:
+ * A program from start to end:
  *
  *     main lcore                        each other lcore
  *       parse()
@@ -86,7 +86,7 @@ struct leat_app {
 	const char *usage;
 	/**
 	 * Parse the program's own arguments, those after "--"; argv[0] is the program's name. If
-	 * usage is NULL, argv also has any `-h` and `--help` from in front of "--". Called before
+	 * usage is NULL, `-h` and `--help` in front of "--" are in argv, too. Called before
 	 * anything is started. NULL: the program has no arguments, and any is an error.
 	 * @return 0; LEAT_APP_DONE; negative: invalid, and parse() said why on stderr
 	 */

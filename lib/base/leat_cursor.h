@@ -13,9 +13,9 @@
  *	 |-- 200 steps --| wrap |---------------------------------|
  *
  * Use it for counters that only one side sees. If a wire format starts a number at 0, the number
- * starts there, and its test sets it close to the wrap. Nor does this start value bring two cursors
- * far apart, as happens when the older one stands still and the newer one goes on: a test must set
- * such a pair apart itself.
+ * starts there, and its test sets it close to the wrap. This start value does not test two cursors
+ * that are far apart, as happens when one stands still and the other goes on: a test must set such
+ * a pair apart.
  */
 
 #include <stdint.h>

@@ -136,7 +136,7 @@ leave_eager(struct msg_slot *s, struct leat_msg_req *req)
 		s->req = NULL;
 }
 
-/* Is a request among those of a slot? Requests cancelled before it may be among them, too. */
+/* Is a request among those of a slot? s->count does not count cancelled ones between them. */
 static bool
 has(const struct msg_slot *s, const struct leat_msg_req *req)
 {

@@ -260,7 +260,7 @@ post_granted(struct leat_msg_conn *c)
 	return true;
 }
 
-/* Finish the requests of a send that is done. Requests cancelled before it may be among them. */
+/* Finish the requests of a send that is done. Skip cancelled ones between them in the list. */
 static inline void
 finish(struct leat_msg_conn *c, struct msg_slot *s)
 {

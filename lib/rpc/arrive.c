@@ -72,7 +72,7 @@ item_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const uint8_t
 	}
 }
 
-/* Fetch cache lines of the packet for responses; len, bytes of the requests, is an estimate. */
+/* Fetch the cache lines that responses will fill: about len bytes, as many as the requests have. */
 static __rte_always_inline void
 responses_touch(struct leat_rpc_session *s, uint32_t len)
 {

@@ -75,8 +75,8 @@ rpc_bulk_msg_post(struct rpc_segment *seg)
 
 /*
  * Find the memory that an internal request names.
- * @return 0; > 0: an errno for the answer, of which even a correct peer can be the cause; < 0: a
- * violation, negated
+ * @return 0; > 0: an errno for the answer: the request has ended, which the other side may not know
+ * yet; < 0: a violation, negated
  */
 static int
 memory_find(struct leat_rpc_session *s, const struct rpc_bulk_msg *m, uint32_t access,

@@ -21,7 +21,7 @@
 #define START_CWND 16.0f
 
 struct swift {
-	uint64_t decreased_ns; /* clock of the session at the last decrease */
+	uint64_t decreased_ns; /* time of the last decrease, ns since the session came up */
 };
 
 static_assert(sizeof(struct swift) <= sizeof(((struct leat_rpc_cc_state *)0)->priv), "has room");

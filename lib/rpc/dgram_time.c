@@ -69,7 +69,7 @@ is_waiting(const struct leat_rpc_session *s)
 	return s->dg->nb_out > 0 || s->nb_reqs > 0 || s->dg->probing;
 }
 
-/* Return the time at which the timer is due unless a packet arrives or is sent before, cycles. */
+/* Return the time, cycles, at which the timer is due if no packet arrives or is sent before. */
 static uint64_t
 due_at(const struct leat_rpc_session *s)
 {

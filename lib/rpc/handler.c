@@ -139,7 +139,7 @@ rpc_response_room(struct leat_rpc_session *s, uint32_t room)
 		return NULL;
 	if (likely(rpc_open_room(s) >= room))
 		return s->at;
-	/* Written to scratch memory, and copied to another packet afterwards. */
+	/* The response is written to scratch memory, and copied to another packet afterwards. */
 	return rpc_packet_available(s) ? s->rpc->scratch : NULL;
 }
 

@@ -77,15 +77,15 @@ struct leat_rpc_session;
 #define LEAT_RPC_HELLO_LEN 44
 /** Longest private data of the application, bytes. */
 #define LEAT_RPC_PRIV_MAX (LEAT_EP_PRIV_MAX - LEAT_RPC_HELLO_LEN)
-/** A deadline that means: none. */
+/** Value of a deadline that means: no limit. */
 #define LEAT_RPC_NO_DEADLINE UINT64_MAX
 /** Largest value of leat_rpc_session_conf.reconnect_*, microseconds: a day. */
 #define LEAT_RPC_RECONNECT_US_MAX UINT64_C(86400000000)
 
 /** Configuration of a context. Zeroed means all defaults. */
 struct leat_rpc_conf {
-	/** Limit of open sessions. Below leat_ep_conf.max_peers, so that further connectors can be
-	 * refused with a reason. 0: max_peers - 1 */
+	/** Maximum number of open sessions; should be less than leat_ep_conf.max_peers, so that
+	 * further connectors can be refused with a reason. 0: max_peers - 1 */
 	uint32_t max_sessions;
 	/** Bytes of a packet: a multiple of 8, LEAT_RPC_PACKET_MIN to LEAT_RPC_PACKET_MAX, at most
 	 * what the device sends; 0: 4096. A session uses the smaller value of its two sides. */
@@ -147,9 +147,10 @@ struct leat_rpc_session_conf {
 	 * pause precedes each new attempt, between reconnect_min_us and a bound that doubles
 	 * from twice reconnect_min_us up to reconnect_max_us. A connection that lasts for
 	 * reconnect_max_us starts the bound and both limits (reconnect_for_us, reconnect_tries)
-	 * afresh; a shorter one counts as a failed attempt, as with a peer that accepts and dies at
-	 * once. Requests may be posted without a connection; like those that had not begun when
-	 * the last connection ended, they wait for the next one, while their deadlines run.
+	 * afresh; a shorter one counts as a failed attempt, since a peer may accept and fail at
+	 * once, again and again. Requests may be posted without a connection. They, and requests
+	 * that had not begun when the last connection ended, wait for the next connection; their
+	 * deadlines run meanwhile.
 	 */
 	/**@{*/
 	/** shortest pause, microseconds; 0: 10 ms, or reconnect_max_us if that is less */
@@ -200,8 +201,8 @@ struct leat_rpc_req {
 	void *resp;    /**< in: buffer of the response; NULL if room is 0 */
 	uint32_t len;  /**< in: bytes of the request */
 	uint32_t room; /**< in: size of resp, bytes */
-	/** in: time by which the request comes back, cycles of leat_now(), including the time in
-	 * queues of this side; 0: the session's default; LEAT_RPC_NO_DEADLINE: none */
+	/** in: absolute time by which the request comes back, even if it still waits in a queue of
+	 * this side, cycles of leat_now(); 0: the session's default; LEAT_RPC_NO_DEADLINE: none */
 	uint64_t deadline;
 	/** out: bytes of the response; with -EMSGSIZE the size that the response needed */
 	uint32_t resp_len;
@@ -298,8 +299,8 @@ typedef int (*leat_rpc_handler_fn)(struct leat_rpc_incoming *call, void *arg);
 enum leat_rpc_event_type {
 	LEAT_RPC_UP = 0, /**< connected, and ready for requests */
 	/** leat_rpc_session_conf.reconnect_*: the connection ended, or the first attempt to connect
-	 * failed; another attempt will follow. Requests that had begun come back with a status,
-	 * others wait. The application need not do anything. */
+	 * failed; another attempt will follow. Requests that had begun come back with a status, the
+	 * others wait for the next connection. The application need not do anything. */
 	LEAT_RPC_DOWN,
 	/** the session ended, or never came up; requests come back with a status. The application
 	 * calls leat_rpc_close(). */

@@ -4,7 +4,7 @@
  * Packets to send: filled by their session, posted in bursts. Receives: posted again after use.
  *
  *     free --rpc_place()--> open --full--> ready --credit--> burst --post--> device --> free
- *                             `-------- end of a run -------->
+ *                             `---- rpc_packets_send() ------>
  *
  * Each session has one packet for itself, so that no session can keep another from answering; all
  * further packets are shared. nb_idle sessions hold no packet: nb_idle free packets are reserved
@@ -109,7 +109,7 @@ rpc_place(struct leat_rpc_session *s, uint32_t need, bool may_wait)
 		return NULL;
 	p = rpc_packet_take(s);
 	if (unlikely(p == NULL)) {
-		/* Try again in the next run: other sessions may have freed packets by then. */
+		/* Try again in the next rpc_run(): other sessions may free packets until then. */
 		rpc_work_add(s);
 		return NULL;
 	}
@@ -241,8 +241,8 @@ rpc_packets_post(struct leat_rpc *rpc)
 }
 
 /*
- * Drop all packets that a session has not posted, when it ends. They must not wait: before the
- * endpoint has room again, the id of its peer may belong to another peer.
+ * Drop all packets that a session has not posted, when it ends. They must not wait: when the
+ * endpoint has room again, the session's peer id may belong to another peer.
  */
 void
 rpc_packets_drop(struct leat_rpc_session *s)

@@ -95,14 +95,14 @@ void rpc_dgram_window_set(struct leat_rpc_session *s);
 
 void rpc_dgram_time_start(struct leat_rpc_session *s);
 void rpc_dgram_time_stop(struct leat_rpc_session *s);
-/* Send no packet before the time until, cycles. */
+/* Send no packet before the time `until`, cycles. */
 void rpc_dgram_pace(struct leat_rpc_session *s, uint64_t until);
 /* Start to wait for acknowledgements: a packet was sent while no other was on the way. */
 void rpc_dgram_wait_start(struct leat_rpc_session *s, uint64_t now);
 /* Restart the probe time: a packet was acknowledged. */
 void rpc_dgram_progress(struct leat_rpc_session *s, uint64_t now);
 void rpc_dgram_rtt(struct rpc_dgram *dg, uint64_t rtt);
-/* Acknowledge packets that arrived, now or soon; called when all packets of a run are sent. */
+/* Acknowledge packets that arrived, now or soon; rpc_run() calls this after it has sent packets. */
 void rpc_dgram_ack_run(struct leat_rpc_session *s);
 
 #endif /* RPC_DGRAM_H */

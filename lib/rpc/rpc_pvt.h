@@ -364,7 +364,7 @@ struct leat_rpc {
 	uint64_t drain_at;
 	uint16_t priv_max[2];
 	bool destroying;
-	bool in_process;	      /* packets are being handled: posts are sent afterwards */
+	bool in_process;	      /* packets are being handled: rpc_run() follows */
 	bool slow;		      /* tests: always take the slow path */
 	struct rpc_handling handling; /* used by rpc_fast_requests() */
 	uint8_t *scratch;	      /* buffer for a response that has no packet yet */
@@ -600,7 +600,7 @@ void rpc_answer_queue(struct leat_rpc_session *s, uint16_t slot);
 void rpc_refuse_slot(struct leat_rpc_session *s, uint16_t slot, int err, bool rest);
 void rpc_slot_idle(struct leat_rpc_session *s, struct rpc_rx_slot *rs);
 /*
- * Find a place for a small response of up to room bytes, in the open packet or outside it.
+ * Find a place for a small response of up to room bytes, in the open packet or in rpc->scratch.
  * @return where its item begins; NULL: no place
  */
 uint8_t *rpc_response_room(struct leat_rpc_session *s, uint32_t room);

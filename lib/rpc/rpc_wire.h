@@ -15,8 +15,8 @@
  *
  * token and epoch are those of the hello of the packet's receiver. The low half of the token is the
  * receiver's entry in its table of sessions, the high half a random number; epoch counts the
- * connections of that entry. credit: the packet's sender has receives for all packets of its
- * receiver before that number. Packets are counted from hello.first on, modulo 2^32. flags: 0.
+ * connections of that entry. credit: the packet's sender has receives for the packets of the other
+ * side before that number. Packets are counted from hello.first on, modulo 2^32. flags: 0.
  *
  * On datagram endpoints numbers follow the head, and flags is one of RPC_H_*, or 0.
  *

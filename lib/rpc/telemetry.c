@@ -23,7 +23,7 @@
 #include "rpc_credit.h"
 #include "rpc_reconnect.h"
 
-/* Maximum number of sessions in one answer: answers of telemetry end at 16 KiB. */
+/* Maximum number of sessions in one answer: an answer of telemetry has at most 16 KiB. */
 #define SESSIONS_MAX 20
 
 /*
@@ -75,7 +75,7 @@ struct rpc_copy {
 
 static struct leat_ask_kind kind = LEAT_ASK_KIND_INIT;
 
-/* ---- the owner's side ---- */
+/* ---- on the thread of the context ---- */
 
 static void
 copy_session(struct session_copy *to, const struct leat_rpc_session *s, uint32_t place)
@@ -135,7 +135,7 @@ rpc_telemetry_del(struct leat_rpc *rpc)
 	leat_ask_del(&kind, &rpc->asked);
 }
 
-/* ---- telemetry's side ---- */
+/* ---- on the thread of telemetry ---- */
 
 static int
 cmd_rpcs(const char *cmd, const char *params, struct rte_tel_data *d)

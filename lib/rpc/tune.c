@@ -37,7 +37,7 @@ apply(void *arg, void *wanted, uint64_t changed)
 	struct leat_rpc_conf conf = { 0 };
 
 	(void)changed;
-	/* Called by leat_tune_add(), after which rpc_tune_add() takes the settings. */
+	/* leat_tune_add() makes this call; rpc_tune_add() copies the settings after it. */
 	if (rpc->tune == NULL)
 		return 0;
 	conf.segment = want->segment;

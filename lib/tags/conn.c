@@ -7,7 +7,7 @@
  *     CONNECT_REQ            hello fits?                 leat_peer_request()
  *     CONNECTED              hello fits?                 leat_peer_up()
  *     CONNECT_FAILED,        segments sent before it     leat_peer_closing(), _down()
- *     DISCONNECTED           are taken first
+ *     DISCONNECTED           are processed first
  *
  * A side that closes cleanly says BYE first, and waits a moment for the other side's BYE, see
  * tags_pvt.h.
@@ -211,8 +211,8 @@ tags_peer_check(struct tags_ep *e, struct tags_peer *p)
 	uint8_t state = e->inner->peers[p->id].state;
 
 	/*
-	 * Everything else waits for the connection's last event: segments that the peer sent
-	 * before, maybe BYE, are still to be taken.
+	 * All other steps wait for the connection's last event: segments that the peer sent before
+	 * it, maybe BYE, must be processed first.
 	 */
 	if (p->state == TAGS_P_UP && (state == LEAT_PEER_CLOSING || state == LEAT_PEER_DOWN))
 		p->outer->state = LEAT_PEER_CLOSING;
@@ -300,7 +300,7 @@ ended(struct tags_ep *e, struct tags_peer *p, const struct leat_event *ev)
 	char text[LEAT_EVENT_TEXT];
 	int status;
 
-	/* First take the segments that the peer sent before, and the ops that are done. */
+	/* First process the segments that the peer sent before, and the ops that are done. */
 	do {
 		n = tags_inner_poll(e);
 		ready -= RTE_MIN(ready, n);

@@ -112,7 +112,8 @@ tags_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 			continue;
 		}
 		/*
-		 * Ops of an ended connection that the device still has may take room for a while.
+		 * There may be no room for a while: ops of an ended connection keep theirs until
+		 * the device has given them back.
 		 */
 		if (unlikely(!(leat_op_is_recv(op) ? post_recv(e, op) : post_send(e, op)))) {
 			rte_errno = EAGAIN;

@@ -2,8 +2,8 @@
 
 /*
  * Buffers of the tag layer. The shared segments and the tables of ops are allocated with the
- * endpoint; the other buffers with the connections, one chunk per connection that existed at the
- * same time:
+ * endpoint; the other buffers in chunks, one for each connection, which a later connection uses
+ * again:
  *
  *     chunk   rbuf ... rbuf | iop ... iop | buffers of the rbufs | segments of the iops
  *              nb_recvs        nb_own       (buffers and segments are one region)

@@ -205,7 +205,7 @@ stale(struct tags_peer *p)
 		       : "";
 }
 
-/* Take a segment of a connection that ends here: only its BYE matters. */
+/* Process a segment of a connection that ends here: only the peer's BYE matters. */
 static void
 take_bye(struct tags_ep *e, struct tags_peer *p, const struct tags_hdr *h)
 {
@@ -218,7 +218,7 @@ take_bye(struct tags_ep *e, struct tags_peer *p, const struct tags_hdr *h)
 }
 
 /*
- * Take a segment of a connection that is UP, or was accepted, if it is the next one of its
+ * Process a segment of a connection that is UP, or was accepted, if it is the next one of its
  * direction. @return like arrived()
  */
 static const char *
@@ -258,9 +258,9 @@ early(struct tags_ep *e, struct tags_peer *p, struct tags_rbuf *b)
 }
 
 /*
- * Take a segment. *sender: in: the peer that the device names, or NULL; out: the segment's peer.
- * @return NULL: its buffer is in use or posted again; else what is wrong with the segment, "" if
- *   that is not to be reported: then the caller frees the buffer
+ * Process a segment. *sender: in: the peer that the device names, or NULL; out: the segment's peer.
+ * @return NULL: its buffer is in use or was freed. Otherwise the caller frees the buffer: ""
+ *   if there is nothing to report, else what is wrong with the segment
  */
 static const char *
 arrived(struct tags_ep *e, struct tags_rbuf *b, struct tags_peer **sender)

@@ -10,11 +10,11 @@
  * What the layer makes of an op of the outer endpoint:
  *
  *     TSEND, SEND     inner SENDs of segments: a header, and a copied part of the message
- *     TRECV, RECV     a place on a list. The inner RECVs are bounce buffers, which are posted
+ *     TRECV, RECV     an entry of a list. The inner RECVs are bounce buffers, which are posted
  *                     before the connection is made
  *     WRITE, READ,    the same inner op, with the caller's buffer and region
  *     atomics
- *     WRITE_IMM       the same inner op, with a credit: at the peer it takes a bounce buffer
+ *     WRITE_IMM       the same inner op, with a credit: it uses up a bounce buffer of the peer
  *
  *     sender                                     receiver
  *
@@ -33,8 +33,8 @@
  *     peer->acked  <------ done[] --------   copied: the buffer is posted again
  *        a credit is back   (in any header)
  *
- * SEND and RECV work the same way without a tag, over e->plain, e->any_recvs and peer->recvs. A
- * receive takes the oldest message that fits, a message the oldest receive that fits.
+ * SEND and RECV work the same way without a tag, over e->plain, e->any_recvs and peer->recvs. A new
+ * receive gets the oldest message that fits; a new message goes to the oldest receive that fits.
  *
  * An unexpected message keeps its bounce buffer and its credit: a peer can have at most a window of
  * unexpected messages here, and then its sends wait.
@@ -69,12 +69,12 @@
  * all of MSG.
  *
  * Room for sending. Each connection has segments of its own, besides those that all connections
- * share. So peers that take nothing, however many they are and whatever window they claimed, never
- * hold up the messages to another peer. The device's send depth is divided in the same way: a part
- * for segments, and a part for one-sided ops.
+ * share. So peers that accept nothing, however many they are and whatever window they claimed,
+ * never hold up messages to another peer. The device's send depth is divided in the same way: a
+ * part for segments, and a part for one-sided ops.
  *
  * Disconnect. A side that closes cleanly says BYE, and disconnects when the other side has
- * answered with BYE, or has not answered within LEAVE_US. Segments are taken in the order of
+ * answered with BYE, or has not answered within LEAVE_US. Segments are processed in the order of
  * sending, and BYE is the last one: a side that has received BYE has received everything. Once both
  * sides have received BYE, the device has nothing of the connection under way:
  *
@@ -104,14 +104,17 @@
 
 /* Number of receives per peer for CREDITs and for a BYE. */
 #define TAGS_CONTROLS (2 * TAGS_CLASSES + 1)
-/* Windows, in segments, where the device's receive depth suffices. */
+/* Windows, in segments, if the device's receive depth suffices. */
 #define TAGS_MSG_WINDOW 16
 #define TAGS_DATA_WINDOW 16
 #define TAGS_REPLY_WINDOW 4
-/* Number of receives per peer: the number wanted, and the least. */
+/* Number of receives per peer: if the device's receive depth suffices, and at least. */
 #define TAGS_RECVS (TAGS_MSG_WINDOW + TAGS_DATA_WINDOW + TAGS_REPLY_WINDOW + TAGS_CONTROLS)
 #define TAGS_RECVS_MIN (2 + 1 + TAGS_REPLY_WINDOW + TAGS_CONTROLS)
-/* Bytes of a message per segment; _FEW if all peers' buffers would take more than TAGS_MEMORY. */
+/*
+ * Maximum number of bytes of a message per segment. If the buffers of all peers would take more
+ * than TAGS_MEMORY bytes, segments are shorter, down to TAGS_SEGMENT_FEW.
+ */
 #define TAGS_SEGMENT 4096
 #define TAGS_SEGMENT_FEW 1024
 #define TAGS_MEMORY (UINT64_C(64) << 20)
@@ -188,7 +191,7 @@ enum tags_rx_state {
 
 /* A receive of the caller's. */
 struct tags_rx {
-	struct leat_op *op; /* NULL: it came back already, the rest of its message is dropped */
+	struct leat_op *op; /* NULL: the op came back, the rest of its message is dropped */
 	struct tags_peer *sender;
 	TAILQ_ENTRY(tags_rx) link; /* entry of its list of waiting receives, or of the free list */
 	uint64_t seq;		   /* order of posting */
@@ -241,7 +244,7 @@ struct tags_peer {
 	uint8_t queued; /* enum tags_queued */
 	/* has something to send, and waits for one of its segments to complete */
 	bool starved;
-	bool lost;		  /* a segment from the peer was lost: later ones are not taken */
+	bool lost;		  /* a segment from the peer was lost: later ones are dropped */
 	bool bye;		  /* its BYE was received */
 	bool leaving;		  /* this side says BYE, and waits for the peer's */
 	bool bye_built;		  /* leaving: the BYE was built */
@@ -278,7 +281,7 @@ SLIST_HEAD(tags_place_list, tags_place);
 /* An outer endpoint. */
 struct tags_ep {
 	struct leat_ep *outer, *inner;
-	const struct leat_driver *driver; /* inner's */
+	const struct leat_driver *driver; /* driver of inner */
 	/*
 	 * Queue of the bounce buffers: segments must be seen in the order in which they were sent.
 	 * LEAT_QUEUE_NONE where the device keeps that order by itself.
@@ -306,7 +309,7 @@ struct tags_ep {
 
 	uint16_t window[TAGS_CLASSES];
 	uint16_t segment;
-	uint32_t nb_recvs, nb_own; /* per peer: number of bounce buffers, of own segments */
+	uint32_t nb_recvs, nb_own; /* per peer: number of bounce buffers; number of own segments */
 	uint32_t nb_shared;
 	uint32_t nb_onesided, onesided_max; /* one-sided ops that the device has: number, maximum */
 	uint32_t tx_depth;		    /* send depth of the inner endpoint */
@@ -379,7 +382,7 @@ void tags_tx_stop(struct tags_ep *e, struct tags_peer *p, int status);
 
 void tags_rx_arrived(struct tags_ep *e, struct tags_rbuf *b);
 
-/* Process the segments that came before the peer was up: now it is. */
+/* The peer is up: process the segments that came before. */
 void tags_rx_early(struct tags_ep *e, struct tags_peer *p);
 /* Give a message to the receive that it met. Neither is on a list any more. */
 void tags_rx_deliver(struct tags_ep *e, struct tags_rx *rx, struct tags_rbuf *b);
@@ -419,7 +422,7 @@ void tags_peer_said_bye(struct tags_ep *e, struct tags_peer *p);
 void tags_peer_bye_done(struct tags_ep *e, struct tags_peer *p);
 /* Disconnect the peers that a BYE did not reach, or that did not answer it, within LEAVE_US. */
 void tags_peers_leave(struct tags_ep *e, uint64_t now);
-/* Take the inner endpoint's events. */
+/* Process the inner endpoint's events. */
 void tags_events(struct tags_ep *e);
 /*
  * Check the peer of a failed inner op: if its connection is ending, the outer peer takes no more

@@ -35,8 +35,8 @@
  * the name of another peer.
  *
  * The notice of a WRITE_IMM has no header. Where the device carries immediates of 8 bytes but does
- * not tell apart the connections between the same two endpoints, the upper 4 bytes are the lower 4
- * of the token, and the lower 4 are the application's.
+ * not tell apart the connections between the same two endpoints, the upper 4 bytes of the immediate
+ * are the lower 4 of the token, and the lower 4 are the application's.
  *
  * BYE is the last segment of its direction. The side that receives a BYE answers with its own,
  * unless it has sent one before.

@@ -7,7 +7,7 @@
  *
  *     replies | streams | pending | CREDIT, if credits are due that no header before it returned
  *
- * Segments go to the device in bursts. One-sided ops but WRITE_IMM need no credit: they go after
+ * Segments go to the device in bursts. One-sided ops except WRITE_IMM need no credit: they go after
  * the segments built so far, ahead of TSENDs that wait for credits. So a WRITE and a SEND posted
  * after it arrive in this order. On a device that keeps the order of writes the layer keeps it as
  * well: while a SEND or WRITE_IMM is pending, one-sided ops wait behind it.
