@@ -41,7 +41,7 @@ vdev_add(struct app_args *a, const char *device)
 	return 0;
 }
 
-/* Check whether arg is an option of the program's own that may stand in front of "--". */
+/* Check whether arg is one of the program's own options that may stand in front of "--". */
 static bool
 is_front(const struct leat_app *app, const char *arg)
 {

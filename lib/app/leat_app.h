@@ -92,7 +92,7 @@ struct leat_app {
 	 */
 	int (*parse)(int argc, char **argv, void *arg);
 	/**
-	 * Options of the program's own, without values, that may also stand in front of "--", as
+	 * The program's own options, without values, that may also stand in front of "--", as
 	 * `--help` may: they are passed to parse() before the arguments after "--". An array that
 	 * ends with NULL; NULL: none.
 	 */

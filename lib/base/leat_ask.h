@@ -34,7 +34,7 @@ struct leat_question {
 	char name[64];	/* name of the object */
 };
 
-/* What an object needs so that it can be asked; a member of the object. */
+/* A member of each object that telemetry can ask: its id and name, and the question. */
 struct leat_asked {
 	struct leat_asked *next;
 	struct leat_question *question; /* question that waits; NULL: none */

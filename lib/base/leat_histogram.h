@@ -7,8 +7,8 @@
  * @file
  * A log-linear histogram of 64-bit values (nanoseconds, cycles, bytes, ...). It takes every value
  * from 0 to 2^64 - 1. The relative error of a bucket is at most 1/64 (1.6 %). Recording is O(1),
- * without division or allocation. Count, minimum, maximum, mean and standard deviation are exact:
- * they don't come from the buckets.
+ * without division or allocation. Count, minimum, maximum and mean are exact: they don't come from
+ * the buckets. So is the standard deviation, if the sum of the squares fits 128 bits.
  *
  * Source of the layout: HdrHistogram (G. Tene) and SPDK's histogram_data.h. A range of values
  * between two powers of two is cut into 64 buckets of equal width:

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Arrivals: heads, lengths, payloads, control messages.
+ * Arrivals: heads, lengths and payloads. Control messages go to ctrl.c.
  *
- * Everything that arrives is checked here before it is used: an announced length is compared with
- * the limit and with the bytes that came, and a wrong one ends the connection. The usual small
- * message goes from here to its request in one step; others are recorded in their slots, and rx.c
- * processes them.
+ * What arrives is checked before it is used: an announced length is compared with the limit and
+ * with the bytes that came, and a wrong one ends the connection. The usual small message goes from
+ * here to its request in one step; others are recorded in their slots, and rx.c processes them.
  */
 
 #include <errno.h>

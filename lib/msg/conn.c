@@ -140,7 +140,7 @@ conn_new(struct leat_msg *m, const struct leat_msg_conn_conf *conf)
 	return c;
 }
 
-/* Begin to use a connection, with its peer. */
+/* Put a new connection into use, for a peer. */
 static void
 conn_start(struct leat_msg_conn *c, uint16_t peer)
 {

@@ -66,7 +66,7 @@ struct rte_mempool;
 #define LEAT_MSG_CREDITS_MAX 256
 /** Default of leat_msg_conf.credits; fewer if the receive depth has no room for that many. */
 #define LEAT_MSG_CREDITS_DEFAULT 64
-/** Longest message that may travel in one send with its length, bytes. */
+/** Maximum of leat_msg_conf.eager_max, bytes. */
 #define LEAT_MSG_EAGER_MAX 65536
 /**
  * Bytes of the private data of connect and accept that leat mode uses; the application has the
@@ -179,9 +179,9 @@ struct leat_msg_conn_conf {
  * @{
  */
 /**
- * In: @ref leat_msg_req.deadline is set. When it passes the request comes back with -ETIMEDOUT, but
- * not before the requests posted ahead of it: give those a deadline, too. Its buffer is the
- * caller's again. What happens to the message:
+ * In: @ref leat_msg_req.deadline is set. When the deadline passes, the request comes back with
+ * -ETIMEDOUT, and its buffer is the caller's again; but the request does not come back before those
+ * posted ahead of it: give these a deadline, too. What happens to the message:
  *   - Receive: if no message has begun to arrive, the next one goes to the receive posted behind
  *     this one. A message that has begun to arrive is dropped, and len is its length. The
  *     connection goes on, unless the payload is arriving and the device can't recall its receive.
@@ -215,8 +215,8 @@ struct leat_msg_conn_conf {
 /** @} */
 
 /**
- * A message to be sent, or room for one to be received. Zero it first. It has 128 bytes; a send
- * without flags, or such a receive into the caller's own buffer, touches only the first 64.
+ * A message to be sent, or room for one to be received. Zero it first. It has 128 bytes. If it has
+ * no flags, and is a send or has the caller's buffer, the library touches only the first 64.
  */
 struct leat_msg_req {
 	/**

@@ -90,7 +90,7 @@ struct leat_msg_net;
 struct leat_msg_net_conf {
 	/**
 	 * Name of the device; NULL: the device that was opened last. If one device of the command
-	 * line wraps another, as fabric_fault does, that is the wrapping one.
+	 * line wraps another, as fabric_fault does, the wrapping device is opened last.
 	 */
 	const char *dev;
 	const char *name;   /**< name of the endpoint, for logs and telemetry; NULL: "epN" */

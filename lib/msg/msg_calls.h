@@ -131,7 +131,7 @@ void msg_end_passed(struct leat_msg_conn *c, uint32_t id, uint32_t end);
 void msg_ended_run(struct leat_msg_conn *c);
 
 /* ctrl.c */
-/* Send the next control message that is due, or one with the credit that no message has carried. */
+/* Send the next control message that is due; if none is, one with credit that is not sent yet. */
 void msg_ctrl_run(struct leat_msg_conn *c);
 /* Post the first control receives. */
 void msg_ctrl_start(struct leat_msg_conn *c);

@@ -130,8 +130,8 @@ enum msg_slot_kind { MSG_SLOT_TX, MSG_SLOT_RX, MSG_SLOT_CTRL_TX, MSG_SLOT_CTRL_R
 #define MSG_DONE 0x40	    /* rx: the message is complete: delivered, or dropped */
 #define MSG_FAILED 0x80	    /* an op of the slot failed: the connection is ending */
 #define MSG_EARLY 0x100	    /* rx: has a request before its length has come; see early.c */
-#define MSG_DATA_IN 0x200   /* rx: MSG_EARLY, and the payload has come before the length */
-#define MSG_RECALL 0x400    /* rx: MSG_EARLY, request cancelled: the op data is being recalled */
+#define MSG_DATA_IN 0x200   /* rx, with MSG_EARLY: the payload has come before the length */
+#define MSG_RECALL 0x400    /* rx, with MSG_EARLY: request cancelled, op data is being recalled */
 #define MSG_DROP 0x800	    /* the message is dropped; see drop.c */
 #define MSG_REPORTED 0x1000 /* rx, with MSG_DROP: the sender was told, or need not be told */
 #define MSG_ANSWER 0x4000   /* the sender wants an answer when the message is received */
@@ -203,8 +203,8 @@ struct leat_msg_conn {
 	bool fast; /* leat mode, open, and not closing: see msg_fast.h */
 	struct msg_list sendq;
 	uint32_t tx_next, tx_post, tx_data, tx_done;
-	uint32_t tx_credit;  /* ids below it may be sent */
-	uint32_t tx_granted; /* payloads of ids below it may be sent */
+	uint32_t tx_credit;  /* messages with ids below it may be sent */
+	uint32_t tx_granted; /* payloads of messages with ids below it may be sent */
 	uint32_t tx_out;     /* number of ops that the device has */
 	uint32_t tx_large;   /* leat mode: number of messages begun whose payload is not posted */
 
@@ -234,7 +234,7 @@ struct leat_msg_conn {
 	uint32_t rx_window; /* maximum number of messages that may be under way or waiting here */
 	struct msg_slot *tx, *rx;
 	uint64_t tx_max;	   /* longest message that the peer and the device take, bytes */
-	uint64_t tx_base, rx_base; /* leat mode: number of the connection in tags */
+	uint64_t tx_base, rx_base; /* leat mode: connection's number in tags to, from the peer */
 	uint64_t tx_bytes;     /* leat mode: total length of payloads that the device has, bytes */
 	uint32_t rx_told;      /* credit that the peer was last told */
 	uint32_t batch;	       /* receives are posted when this many slots are free */
@@ -246,7 +246,7 @@ struct leat_msg_conn {
 	/* control messages */
 	struct msg_slot *ctrl_tx, *ctrl_rx;
 	uint32_t ctrl_tx_id, ctrl_rx_id;
-	uint32_t ctrl_rx_next; /* id of the control message to be looked at next */
+	uint32_t ctrl_rx_next; /* id of the control message to be processed next */
 	uint32_t tx_more;      /* number of receives that the last MSG_CTRL_MORE asked for */
 	uint32_t tx_more_at;   /* tx_credit at the last MSG_CTRL_MORE */
 	uint32_t ctrl_due;     /* kinds to be sent, bits 1 << enum msg_ctrl_kind */
@@ -278,7 +278,7 @@ struct leat_msg_conn {
 	uint32_t looks; /* consecutive checks that found nothing new */
 
 	/* small messages that travel together, see msg_turn_holds() */
-	uint32_t given_turn; /* last turn in which the application got several messages */
+	uint32_t given_turn; /* last turn in which the application got several requests at once */
 	uint16_t given;	     /* number of messages that the application got in given_turn so far */
 	uint16_t stream;     /* about how many messages travelled together lately */
 	uint16_t nb_held;    /* number of small messages that wait for the end of the turn */
@@ -311,7 +311,7 @@ struct leat_msg {
 	struct leat_msg_conn *later;
 	/* some connections in work wait for buffers, or for room in the endpoint */
 	bool starved;
-	/* number of the turn: each leat_msg_poll() begins one, but see MSG_CUT_MAX */
+	/* number of the turn; leat_msg_poll() begins the next if no requests are left: see cut */
 	uint32_t turn;
 	uint32_t held_turn; /* turn in which the first of the waiting messages was posted */
 	bool held;	    /* messages wait to travel together */
@@ -541,7 +541,7 @@ msg_eager_next(struct msg_slot *s)
 	return true;
 }
 
-/* Run a connection at the next opportunity. */
+/* Queue a connection for the next msg_run(). */
 static inline void
 msg_work(struct leat_msg_conn *c)
 {
@@ -553,7 +553,8 @@ msg_work(struct leat_msg_conn *c)
 }
 
 /*
- * Queue a connection that waits for a buffer or room in the endpoint; such connections take turns.
+ * Queue a connection that waits for a buffer or room in the endpoint; run_in_turn() serves such
+ * connections one after the other.
  */
 static inline void
 msg_wait(struct leat_msg_conn *c)

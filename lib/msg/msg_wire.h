@@ -50,8 +50,8 @@ msg_tag(enum msg_tag_kind kind, uint64_t base, uint32_t id)
  */
 struct msg_head {
 	uint64_t len;	  /* length of the first message */
-	uint32_t credit;  /* this head's sender has receives posted for all ids below credit */
-	uint32_t granted; /* ... and for the payloads of large messages, ids below granted */
+	uint32_t credit;  /* this head's sender has receives for all heads with ids below credit */
+	uint32_t granted; /* it has receives for all large payloads with ids below granted */
 };
 
 #define MSG_HEAD_LEN 16

@@ -204,7 +204,7 @@ close_all(struct msg_below *b)
 	for (i = 0; i < b->m->max_conns; i++) {
 		struct leat_msg_conn *c = &b->m->conns[i];
 
-		/* No timeout of its own: cut_sends() ends the draining of all at once. */
+		/* The connection has no timeout: cut_sends() ends the draining of all at once. */
 		if (c->state != MSG_FREE && !c->closing)
 			(void)leat_msg_close(c, UINT64_MAX);
 		if (c->state != MSG_FREE && b->cut && c->drain_deadline != 0) {

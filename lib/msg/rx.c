@@ -300,7 +300,10 @@ post_data(struct leat_msg_conn *c)
 	}
 }
 
-/* Finish requests that have their messages: the payload of a dropped one before may never come. */
+/*
+ * Finish requests that have their messages, even behind a dropped message: its payload may never
+ * come.
+ */
 static void
 finish_behind(struct leat_msg_conn *c)
 {

@@ -113,8 +113,8 @@ expire_recv(struct leat_msg_conn *c, struct leat_msg_req *req)
 }
 
 /*
- * Give up a small send that the endpoint had no room for: its bytes are in the slot, and will
- * leave.
+ * Give up a small send that the endpoint had no room for: its bytes are in the slot, and will be
+ * sent.
  */
 static void
 leave_eager(struct msg_slot *s, struct leat_msg_req *req)

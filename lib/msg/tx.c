@@ -120,7 +120,7 @@ begin(struct leat_msg_conn *c, struct leat_msg_req *req)
 	s->data.mr = req->mr;
 	s->data.size = len;
 	if (unlikely((req->flags & MSG_F_GATHER) != 0)) {
-		/* Plain mode: the pieces fit behind the length. */
+		/* Plain mode: msg_alone_check() has found that the pieces fit behind the length. */
 		s->data.buf = s->buf + MSG_HEAD_LEN;
 		s->data.mr = c->m->mr;
 		msg_gather_copy(req, 0, s->buf + MSG_HEAD_LEN, len);
@@ -315,8 +315,8 @@ msg_tx_finish(struct leat_msg_conn *c)
 }
 
 /*
- * A send waits, maybe for credit: ask the peer for more receives. Ask again only when the peer has
- * posted those asked for before.
+ * If a send can't begin for lack of credit, ask the peer for more receives. Ask again only when the
+ * peer has posted those asked for before.
  */
 static void
 ask_more(struct leat_msg_conn *c)

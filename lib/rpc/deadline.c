@@ -4,9 +4,10 @@
  * Deadlines of requests, and timers of sessions.
  *
  * A request posted on the slow path has a timer of its own in the wheel. Requests of the fast
- * path, which are nearly all, share one timer of their session: it is due at the earliest deadline
- * seen, looks through the slots, and is set to the earliest deadline that is left. So a request
- * that is answered in time costs nothing here.
+ * path, which are nearly all, share one timer of their session. It is due at their earliest
+ * deadline, even if that request was answered meanwhile; then expiry_due() looks through the slots,
+ * and sets the timer to the earliest deadline that is left. So a request that is answered in time
+ * costs nothing here.
  */
 
 #include "rpc_pvt.h"

@@ -239,7 +239,7 @@ rtt_measure(const struct leat_rpc_session *s, const struct rpc_numbers *n, uint6
 	return rtt > kept ? rtt - kept : 1;
 }
 
-/* Take the acknowledgements in a packet. @return 0, or a violation */
+/* Process the acknowledgements in a packet. @return 0, or a violation */
 static int
 acks_take(struct leat_rpc_session *s, const struct rpc_numbers *n, uint64_t now)
 {
@@ -249,7 +249,7 @@ acks_take(struct leat_rpc_session *s, const struct rpc_numbers *n, uint64_t now)
 	uint64_t bits = n->sack, rtt;
 
 	if (more < 0)
-		return 0; /* older than the last acknowledgement taken */
+		return 0; /* older than the last acknowledgement processed */
 	if ((uint32_t)more > span ||
 	    (bits != 0 && (uint32_t)more + 64 - (uint32_t)__builtin_clzll(bits) >= span))
 		return LEAT_RPC_BAD_ACK;
@@ -300,7 +300,7 @@ number_take(struct leat_rpc_session *s, uint32_t seq)
 		dg->map = run >= 63 ? 0 : dg->map >> (run + 1);
 		return 0;
 	}
-	/* There is a gap: acknowledge at once, so that the sender learns of it. */
+	/* There is a gap: acknowledge at once, so that the sender can repeat the lost packets. */
 	dg->ack_now = true;
 	bit = UINT64_C(1) << (far - 1);
 	if ((dg->map & bit) != 0)

@@ -70,7 +70,7 @@ padded(const uint8_t *data, uint32_t len)
 
 /* ---- the caller's side ---- */
 
-/* type, flags, refused and state of a request as one word. flags and state must be 0. */
+/* type, flags, refused and state of a request as one word; flags and state are 0 on this path. */
 #define REQ_WORD offsetof(struct leat_rpc_req, type)
 #define REQ_NOT_PLAIN UINT32_C(0xff00ff00)
 static_assert(offsetof(struct leat_rpc_req, flags) == REQ_WORD + 1 &&

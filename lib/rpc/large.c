@@ -117,7 +117,10 @@ out_sent(struct leat_rpc_session *s, struct rpc_out *out)
 	rpc_slot_idle(s, &s->rx[out->slot]);
 }
 
-/* Return the bytes of the next piece. Even a short response may be in memory for long messages. */
+/*
+ * Return the length of the next piece, bytes. A short response, whose handler wrote it to memory
+ * for long messages, is sent whole.
+ */
 static uint32_t
 piece_len(const struct leat_rpc_session *s, const struct rpc_out *out)
 {

@@ -44,7 +44,7 @@ enum leat_rpc_violation {
 	LEAT_RPC_OVERSIZE,	/**< a packet or message is longer than this side accepts */
 	LEAT_RPC_BAD_VERSION,	/**< a packet of a different protocol version */
 	LEAT_RPC_BAD_TOKEN,	/**< a packet's token is not the session's */
-	LEAT_RPC_BAD_EPOCH,	/**< a packet of an earlier session with the same table entry */
+	LEAT_RPC_BAD_EPOCH,	/**< a packet of an earlier connection of the same table entry */
 	/** credits for more packets than the peer has receives, or fewer than before */
 	LEAT_RPC_BAD_CREDIT,
 	LEAT_RPC_BAD_ACK, /**< an acknowledgement of packets that were not sent */

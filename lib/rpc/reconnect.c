@@ -235,7 +235,7 @@ rpc_reconnect_stop(struct leat_rpc_session *s)
 	s->will_reconnect = false;
 	rpc_timer_stop(s->rpc, &s->reconnect->timer);
 	rpc_reqs_end(s, s->closing ? -ECANCELED : status);
-	/* DOWN: the device has nothing of the session, so rpc_end_run() ends the session. */
+	/* In state DOWN the device has no packet of the session, so rpc_end_run() can end it. */
 	if (s->state == RPC_DOWN)
 		s->state = RPC_ENDING;
 	rpc_work_add(s);

@@ -118,7 +118,7 @@ leat_rpc_post(struct leat_rpc_req **reqs, uint16_t n)
 			if (!rpc->in_process)
 				rpc->now = 0;
 		}
-		/* Not inside a handler: it may be writing its response to the open packet. */
+		/* Not while a handler runs: it may be writing its response to the open packet. */
 		if (likely(s->fast && !rpc->in_process)) {
 			k = post_fast(rpc, s, &reqs[i], (uint16_t)(n - i));
 			i = (uint16_t)(i + k);

@@ -25,7 +25,7 @@ rpc_credit_start(struct leat_rpc_session *s, const struct rpc_hello *h)
 	s->peer_credits = h->credits;
 }
 
-/* Count packets with messages that may be sent now; the last credit is for a credit packet. */
+/* Return how many packets with messages may be sent; the last credit is for a credit packet. */
 static inline uint32_t
 rpc_credit_left(const struct leat_rpc_session *s)
 {
@@ -34,7 +34,7 @@ rpc_credit_left(const struct leat_rpc_session *s)
 	return left > 0 ? left - 1 : 0;
 }
 
-/* Take the credit of a packet that arrived. @return 0 or a violation */
+/* Check and store the credit in a packet that arrived. @return 0 or a violation */
 static inline int
 rpc_credit_take(struct leat_rpc_session *s, uint32_t credit)
 {

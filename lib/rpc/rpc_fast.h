@@ -8,7 +8,7 @@
  *
  *     post        rpc_fast_post()        no earlier request waits; a free slot, room in a packet
  *     requests    rpc_fast_requests()    the next number of its slot, room for the response
- *     responses   rpc_fast_responses()   a request that waits for it and has room
+ *     responses   rpc_fast_responses()   a request that waits for the response and has room for it
  *     send        rpc_fast_send()        the open packet is the only one, and has credit
  *
  * Anything else takes the slow path, with the same outcome. s->fast is set while the fast path may

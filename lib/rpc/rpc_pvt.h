@@ -157,7 +157,7 @@ static_assert(sizeof(struct rpc_rx_slot) == 8, "eight in a line");
 struct rpc_rx_more {
 	struct rpc_out out;
 	struct rpc_large *large;   /* ASSEMBLING: the request; SENDING: the response */
-	struct rpc_ticket *ticket; /* DEFERRED; ANSWER: holds the response, or NULL */
+	struct rpc_ticket *ticket; /* DEFERRED: the request; ANSWER: the response, or NULL */
 	uint64_t deadline;
 	uint32_t got, size; /* ASSEMBLING, DROPPING: bytes arrived, bytes of the request */
 	uint32_t busy_us;
@@ -249,7 +249,7 @@ struct leat_rpc_session {
 	uint32_t packet;	 /* bytes of a packet to the other side */
 	uint32_t default_us;	 /* default deadline, us; 0: none, or too long for the wire */
 	uint64_t default_cycles; /* default deadline; UINT64_MAX: none */
-	uint64_t expires;	 /* cycles; no deadline in tx is earlier; UINT64_MAX: none */
+	uint64_t expires;	 /* no deadline in tx is earlier, cycles; UINT64_MAX: none */
 	bool in_work, closing, drained;
 	struct rpc_req_list internal; /* pending internal requests */
 
@@ -496,7 +496,7 @@ rpc_any_pending(const struct leat_rpc_session *s)
 /* session.c */
 /*
  * Prepare a session for a connection: give it a new token, epoch and numbers, so that no packet of
- * an earlier connection is taken for one of the new. @return 0 or -errno
+ * an earlier connection is taken for one of the new connection. @return 0 or -errno
  */
 int rpc_session_reset(struct leat_rpc_session *s);
 /* Connect, after rpc_session_reset(). @return 0, or as leat_ep_connect() */
@@ -612,7 +612,10 @@ void rpc_handlers_end(struct leat_rpc_session *s);
 /* ticket.c */
 void rpc_ticket_free(struct leat_rpc *rpc, struct rpc_ticket *t);
 void rpc_tickets_end(struct leat_rpc_session *s);
-/* Describe the oldest open ticket, of a session or of all. @return number of open tickets */
+/*
+ * Describe the oldest ticket of session s that is not answered; s NULL: of all sessions. @return
+ * number of such tickets
+ */
 uint32_t rpc_tickets_name(const struct leat_rpc *rpc, const struct leat_rpc_session *s, char *text,
 			  size_t len);
 
@@ -646,7 +649,7 @@ rpc_bulk_req_len(const struct leat_rpc_req *req)
 }
 /* Write the descriptors of a request to at. @return 0, or -errno of leat_mr_rkey() */
 int rpc_bulk_describe(const struct leat_rpc_session *s, struct leat_rpc_req *req, uint8_t *at);
-/* Take the descriptors off the front of a request. @return false: they are invalid */
+/* Separate a request's descriptors from its own bytes. @return false: they are invalid */
 bool rpc_bulk_arrived(struct rpc_handling *h);
 /* Handle a GET or PUT for memory of a request of this side. @return 0, or a violation */
 int rpc_bulk_msg_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const uint8_t *data);
@@ -677,7 +680,7 @@ int rpc_tune_add(struct leat_rpc *rpc, struct leat_rpc_conf *conf);
 /* rpc.c: set the parts of the configuration that may change while the context runs */
 void rpc_conf_times(struct leat_rpc *rpc, const struct leat_rpc_conf *conf);
 void rpc_telemetry_del(struct leat_rpc *rpc);
-/* Answer the pending requests of telemetry. */
+/* Answer the pending question of telemetry. */
 void rpc_telemetry_answer(struct leat_rpc *rpc) __rte_cold;
 
 #endif /* RPC_PVT_H */

@@ -163,7 +163,7 @@ hello_put(const struct leat_rpc_session *s, const void *priv, uint16_t priv_len,
 	return (uint16_t)(RPC_HELLO_LEN + priv_len);
 }
 
-/* Take the other side's limits for packets and messages to it. */
+/* Store the limits of the other side's hello, for packets and messages to it. */
 static void
 hello_take(struct leat_rpc_session *s, const struct rpc_hello *h)
 {

@@ -309,8 +309,8 @@ arrived_as(struct tags_ep *e, struct tags_peer *p, struct tags_rbuf *b, const ch
 		return;
 	TAILQ_INSERT_TAIL(&e->repost, b, link);
 	/*
-	 * If why is "": the segment is late, or its connection is ending and the last event is
-	 * still to come.
+	 * "" needs no report: the segment is late, or its connection is ending and the last event
+	 * is still to come.
 	 */
 	if (why[0] != '\0')
 		tags_peer_fail(e, p, why);

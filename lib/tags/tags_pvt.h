@@ -108,7 +108,7 @@
 #define TAGS_MSG_WINDOW 16
 #define TAGS_DATA_WINDOW 16
 #define TAGS_REPLY_WINDOW 4
-/* Number of receives per peer: if the device's receive depth suffices, and at least. */
+/* Number of receives per peer; _MIN: if the device's receive depth has no room for more. */
 #define TAGS_RECVS (TAGS_MSG_WINDOW + TAGS_DATA_WINDOW + TAGS_REPLY_WINDOW + TAGS_CONTROLS)
 #define TAGS_RECVS_MIN (2 + 1 + TAGS_REPLY_WINDOW + TAGS_CONTROLS)
 /*
@@ -139,7 +139,7 @@ struct tags_peer;
 struct tags_tx;
 struct tags_place;
 
-/* An op of the inner endpoint for sending: a segment of the pool, or a caller's one-sided op. */
+/* An op of the inner endpoint for sending: a segment, or the caller's one-sided op. */
 struct tags_iop {
 	struct leat_op op;
 	struct tags_peer *peer;
@@ -169,7 +169,7 @@ enum tags_tx_state {
 	TAGS_TX_ONESIDED,
 };
 
-/* A send or one-sided op of the caller's. */
+/* The caller's send or one-sided op. */
 struct tags_tx {
 	struct tags_iop onesided;
 	struct leat_op *op; /* NULL: finished, but the device still has segments of it */
@@ -189,7 +189,7 @@ enum tags_rx_state {
 	TAGS_RX_STREAM, /* has its message, of which DATA is coming */
 };
 
-/* A receive of the caller's. */
+/* The caller's receive. */
 struct tags_rx {
 	struct leat_op *op; /* NULL: the op came back, the rest of its message is dropped */
 	struct tags_peer *sender;
@@ -216,7 +216,7 @@ struct tags_rbuf {
 	uint32_t hdr_len; /* length of the header, bytes */
 	uint32_t rid;	  /* GRANT: id of the receive */
 	uint8_t reply;	  /* TAGS_GRANT or TAGS_REFUSE */
-	bool notice;	  /* it is the notice of a WRITE_IMM */
+	bool notice;	  /* the message is the notice of a WRITE_IMM */
 };
 TAILQ_HEAD(tags_rbuf_list, tags_rbuf);
 
@@ -224,7 +224,7 @@ enum tags_peer_state {
 	TAGS_P_FREE,
 	TAGS_P_CONNECTING,
 	TAGS_P_REQUESTED,
-	TAGS_P_ACCEPTED, /* its messages may come, this side's must wait */
+	TAGS_P_ACCEPTED, /* messages from the peer may come, messages to it must wait */
 	TAGS_P_UP,
 	TAGS_P_ENDING, /* only BYEs are still sent; waits for the inner peer's last event */
 };
@@ -253,7 +253,7 @@ struct tags_peer {
 	struct tags_iop *bye_iop; /* this side's BYE between build and completion */
 	struct tags_place *place;
 	uint32_t in_use; /* number of segments built and not completed */
-	uint64_t token;	 /* token of segments to the peer */
+	uint64_t token;	 /* token in segments to the peer */
 	uint32_t stale;	 /* number of received segments whose token is of no present connection */
 	uint16_t tx_seq, rx_seq;
 	uint16_t segment;	       /* maximum number of bytes of a message per segment to it */
@@ -362,7 +362,7 @@ void tags_tx_done(struct tags_ep *e, struct tags_iop *iop);
 void tags_todo(struct tags_ep *e, struct tags_peer *p);
 void tags_todo_run(struct tags_ep *e);
 int tags_tx_cancel(struct tags_ep *e, struct tags_tx *tx);
-/* Process the answer to a FIRST, GRANT or REFUSE. @return NULL, or what is wrong with it */
+/* Process a GRANT or REFUSE, the answer to a FIRST. @return NULL, or what is wrong with it */
 const char *tags_tx_granted(struct tags_ep *e, struct tags_peer *p, const struct tags_hdr *h);
 /* Process the credits in a header. @return NULL, or what is wrong with them */
 const char *tags_credits(struct tags_ep *e, struct tags_peer *p, const struct tags_hdr *h);

@@ -132,7 +132,7 @@ struct tags_hello {
 	uint8_t window[TAGS_CLASSES];
 	uint8_t priv_len;
 	uint16_t segment; /* maximum number of bytes of a message per segment */
-	uint64_t token;	  /* token of segments to the sender of the hello */
+	uint64_t token;	  /* token in segments to the sender of the hello */
 };
 
 /* Encode a hello: write TAGS_HELLO_LEN bytes. The caller appends its private data. */

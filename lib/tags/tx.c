@@ -431,7 +431,7 @@ onesided_done(struct tags_ep *e, struct tags_tx *tx, int status, uint64_t len)
 {
 	struct tags_peer *p = tx->peer;
 
-	/* The op failed or was taken back, so it used no receive of the peer: return its credit. */
+	/* The op failed or was recalled, so it used no receive of the peer: return its credit. */
 	if (unlikely(status < 0 && tx->op->type == LEAT_OP_WRITE_IMM)) {
 		p->sent[TAGS_C_MSG]--;
 		if (p->state == TAGS_P_UP)
