@@ -13,8 +13,8 @@
  *     stop.c      signals; waits and writes that a signal ends
  *
  * A command gets checked options and returns the exit code. A command that waits does so in slices,
- * or in ct_poll(), and checks ct_stopped() in between. So it closes its handle after a signal, too,
- * and the frames that it holds go to other readers.
+ * or in ct_poll(), and checks ct_stopped() in between. So a command closes its handle also after a
+ * signal, and other readers get the frames that it held.
  */
 
 #include <errno.h>
@@ -65,7 +65,7 @@ struct ct_options {
 	uint64_t hash;
 	uint32_t block; /* bytes of stdin per frame; 0: a frame per line */
 	uint64_t timeout_ns;
-	uint64_t count; /* 0: not given */
+	uint64_t count; /* frames to receive, lines of attach; 0: not given */
 	uint64_t interval_ns;
 	bool null; /* lines end with NUL */
 	bool raw;
@@ -85,7 +85,7 @@ void ct_msg(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int ct_failed(const struct ct_options *o, int err);
 /* Open the channel. @return NULL after printing a message */
 struct leat_channel *ct_open(const struct ct_options *o);
-/* Print that stdout can't be written, but not after a signal (SIGPIPE). @return CT_EXIT_FAILED */
+/* Print that stdout can't be written; print nothing after a signal. @return CT_EXIT_FAILED */
 int ct_stdout_failed(void);
 
 /* ---- options.c, help.c ---- */

@@ -180,7 +180,7 @@ ct_json_sent(const struct ct_options *opts, uint64_t sent, uint64_t dropped, uin
 
 /* ---- a received frame ---- */
 
-/* Return the bytes of the character at s; 0: it is not UTF-8 (RFC 3629). */
+/* Return the length of the UTF-8 character at s, bytes; 0: it is not UTF-8 (RFC 3629). */
 static size_t
 utf8_len(const uint8_t *s, size_t left)
 {

@@ -37,7 +37,7 @@ enum {
 #define IN(command) (1U << (command))
 #define EVERY (IN(CT_COMMANDS) - 1)
 
-/* Each option, and the commands that have it. */
+/* Each option, and the commands that accept it. */
 static const struct {
 	struct option option;
 	unsigned int commands;
@@ -323,7 +323,7 @@ bad_option(const struct ct_options *o, int c, char **argv)
 	return -EINVAL;
 }
 
-/* Take the channel's name, which shm_open(3) must accept: a slash only at the beginning. */
+/* Read the argument NAME. shm_open(3) must accept it: a slash only at the beginning. */
 static int
 take_name(struct ct_options *o, char **argv, int argc)
 {

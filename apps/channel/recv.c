@@ -63,7 +63,7 @@ await_frame(struct receiver *r, uint64_t end)
 	return ret;
 }
 
-/* No frame comes any more, or none in time: print what is wrong, and return the exit code. */
+/* After a failed wait for a frame: print why, if it is an error, and return the exit code. */
 static int
 end_code(const struct receiver *r, int err)
 {

@@ -18,7 +18,7 @@
 struct sender {
 	const struct ct_options *o;
 	struct leat_channel *ch;
-	uint64_t sent, dropped, empty; /* numbers of frames; empty: lines left out */
+	uint64_t sent, dropped, empty; /* numbers of frames; empty: empty lines, not sent */
 	uint64_t line;		       /* number of the current line, from 1 */
 	char *buf;
 	size_t cap, start, have; /* bytes of buf: in all, before the data, of the data */

@@ -26,8 +26,8 @@ read_line(const char *path, char *buf, int len)
 }
 
 /*
- * Return a number that is equal in all processes under one kernel, and different under another
- * kernel: only under one kernel does a CPU number mean the same CPU.
+ * Return a number that identifies the running kernel. Two threads can compare their CPU numbers
+ * only if they run under the same kernel.
  */
 static uint64_t
 host_id(void)

@@ -116,7 +116,9 @@ static void
 new_entry(struct json_list *l, struct json_object *o)
 {
 	l->details = json_object_new_object();
-	/* Out of memory: both objects are freed, and later on_*() calls add to none. */
+	/*
+	 * Out of memory: both objects are freed; details NULL lets later on_*() calls add nothing.
+	 */
 	if (add(o, "details", l->details) && append(l->list, o))
 		return;
 	l->details = NULL;

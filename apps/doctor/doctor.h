@@ -100,7 +100,7 @@ struct dr {
 	struct dr_finding *findings;
 	unsigned int nb, left_out;	   /* findings stored; findings left out for lack of room */
 	unsigned int count[DR_SEVERITIES]; /* findings, with those left out */
-	struct dr_finding spare;	   /* takes a finding that is left out */
+	struct dr_finding spare;	   /* what dr_found() returns for a finding left out */
 };
 
 /* The names in a directory, sorted. */
@@ -143,7 +143,7 @@ bool dr_read_u64(const struct dr *d, uint64_t *v, const char *fmt, ...) __rte_fo
 bool dr_exists(const struct dr *d, const char *fmt, ...) __rte_format_printf(2, 3);
 /* May this user read and write the file? @return 0, -ENOENT, -EACCES */
 int dr_access(const struct dr *d, const char *fmt, ...) __rte_format_printf(2, 3);
-/* List a directory, but for hidden files. @return the number of names; 0: none, or no directory */
+/* List a directory without hidden files. @return the number of names; 0: none, or no directory */
 unsigned int dr_list(const struct dr *d, struct dr_names *n, const char *fmt, ...)
 	__rte_format_printf(3, 4);
 /* Get the size of the file system at path, and its free space, in bytes. */

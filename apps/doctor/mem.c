@@ -11,7 +11,7 @@
 #define LIMITS "/proc/self/limits"
 #define MOUNTS "/proc/mounts"
 #define CAP_IPC_LOCK 14
-/* Lockable memory, bytes: with less not even a device's own queues fit. */
+/* Minimum of lockable memory, bytes: the queues of a device need about as much. */
 #define MEMLOCK_MIN (UINT64_C(64) << 20)
 #define SHM_MIN (UINT64_C(64) << 20)
 #define FILES_MIN 4096
@@ -31,7 +31,7 @@ page_kb(const char *name)
 	return strcmp(end, "kB") == 0 && kb <= 64 << 20 ? kb : 0;
 }
 
-/* Read a number of pages. @return false: it can't be read, or is more than 2^50 bytes */
+/* Read a number of pages of kb KiB. @return false: unreadable, or the pages exceed 2^50 bytes */
 static bool
 page_count(const struct dr *d, uint64_t *n, uint64_t kb, const char *dir, const char *what)
 {
@@ -105,7 +105,7 @@ hugepages(struct dr *d)
 	mend_pages(f, HUGE, least);
 }
 
-/* Return the free bytes in hugepages of a node. *least: kB of its smallest page; 0: it has none */
+/* Return the free bytes in a node's hugepages. *least: its smallest hugepage size, kB; 0: none */
 static uint64_t
 node_free(const struct dr *d, const char *dir, uint64_t *least)
 {

@@ -76,7 +76,7 @@ read_port(const struct dr *d, struct port *p, const char *dev, const char *num)
 	return true;
 }
 
-/* Call visit for each port whose state can be read. @return the number of active ports */
+/* Call visit(d, port, active) for each port whose state is readable. @return how many are active */
 static unsigned int
 each_port(struct dr *d, void (*visit)(struct dr *d, const struct port *p, unsigned int active),
 	  unsigned int active)

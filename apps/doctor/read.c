@@ -35,7 +35,7 @@ static int __rte_format_printf(3, 0)
 static int
 read_path(const char *path, char *buf, size_t len)
 {
-	/* Opening a pipe must not block, and a terminal must not become the controlling one. */
+	/* Opening a pipe must not block; a terminal must not become the controlling terminal. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
 	size_t n = 0;
@@ -137,7 +137,7 @@ in_group(const char *status, uint64_t gid)
 	return false;
 }
 
-/* The ids come from /proc/self/status below the root: with --root not those of this process. */
+/* The ids are read from /proc/self/status below the root: with --root, those of the copy. */
 static bool
 mode_permits(const struct dr *d, const struct stat *st)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The table of findings, and that of checks. */
+/* The tables of findings and of checks. */
 
 #include <string.h>
 

@@ -59,14 +59,14 @@ struct redb_bench {
 
 /* ---- lead.c ---- */
 
-/* Before the reactors start: prepare what all lcores share. @return 0, or negative with b->why */
+/* Prepare what all lcores share; call before the reactors start. @return 0, or < 0 with b->why */
 int redb_lead_prepare(struct redb_bench *b);
 /* Run all steps; in a task of the first lcore. @return 0, or negative with b->why */
 int redb_lead_run(struct redb_bench *b);
 /* Add up the tally of a test that was interrupted, after the reactors have ended. */
 void redb_lead_gather_late(struct redb_bench *b);
 void redb_lead_free(struct redb_bench *b);
-/* Wake the leading task: a step has ended, or a client is lost. On any thread with a reactor. */
+/* Wake the leading task: a step has ended, or a client is lost. Any thread with a reactor. */
 void redb_news(struct redb_bench *b);
 /* Set b->why, unless an earlier failure has set it. @return -err; -EIO if err is not positive */
 int __attribute__((format(printf, 3, 4)))

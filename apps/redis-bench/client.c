@@ -170,7 +170,7 @@ push(struct redb_client *c, uint64_t base, uint64_t begin)
 	c->nb++;
 }
 
-/* Take requests until the pipeline is full. @return false: the step has no more requests */
+/* Claim requests until the pipeline is full. @return false: the client has no requests to send */
 static bool
 fill(struct redb_client *c)
 {
@@ -310,7 +310,7 @@ answered(struct redb_client *c, uint64_t now)
 	leat_histogram_record(w->hist, leat_cycles_to_ns(now - c->ring[c->head].begin));
 }
 
-/* All requests of the client are answered: take the next ones. */
+/* All requests of the client are answered: send the next ones. */
 static void
 next(struct redb_client *c)
 {
@@ -358,7 +358,7 @@ take_reply(struct redb_client *c, uint64_t now)
 	return true;
 }
 
-/* Take the replies that the reader has in full. @return false: the client is lost */
+/* Process the complete replies in the reader. @return false: the client is lost */
 static bool
 take_replies(struct redb_client *c, uint64_t now)
 {

@@ -214,7 +214,7 @@ close_call(void *arg)
 	return 0;
 }
 
-/* Call fn on each worker's reactor. @return 0; -ECANCELED; other negative: not all were called */
+/* Call fn on each worker's reactor. @return 0, or the first error; -ECANCELED: interrupted */
 static int
 call_all(struct redb_bench *b, int (*fn)(void *arg))
 {

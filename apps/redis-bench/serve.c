@@ -267,7 +267,7 @@ send_some(struct peer *p)
 }
 
 /*
- * Answer the commands that the reader has in full. @return 0; -EAGAIN: call again when the
+ * Answer the complete commands in the reader. @return 0; -EAGAIN: call again when the
  * connection is writable; other negative: it has ended
  */
 static int

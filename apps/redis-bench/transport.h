@@ -56,7 +56,7 @@ struct redb_port {
 	/* listener */
 	struct leat_fd fd;
 	int listening; /* the socket that listens, -1: none */
-	/* Return a closed connection for the peer that connects; NULL: the peer is refused. */
+	/* Return an unused redb_conn for the peer that connects; NULL: the peer is refused. */
 	struct redb_conn *(*room)(struct redb_port *p);
 	void (*accept)(struct redb_port *p, struct redb_conn *conn); /* conn is connected */
 	void *arg;

@@ -167,7 +167,7 @@ void
 redb_worker_connect_next(struct redb_worker *w)
 {
 	w->nb_next++;
-	/* Called by the loop below, for a client that failed at once: the loop takes the next. */
+	/* The loop below has called this function: a client failed at once. The loop goes on. */
 	if (w->connecting)
 		return;
 	w->connecting = true;

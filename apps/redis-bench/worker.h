@@ -37,7 +37,7 @@ enum redb_client_state {
  * Requests of a client are a ring of plan.pipeline entries:
  *
  *     | answered | sent, no answer yet | sent in part | to be sent |
- *                 ^ head                ^ sent                      ^ head + nb
+ *                 ^ head                ^ head + nb_sent            ^ head + nb
  */
 struct redb_client {
 	struct redb_conn conn; /* first: on_ready() casts its argument */

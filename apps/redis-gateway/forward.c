@@ -157,7 +157,10 @@ accepted(struct leat_stream *s, void *arg)
 		return;
 	}
 	c->stream = s;
-	/* Watch for the stream's end. Its bytes wait in its window for the backend. */
+	/*
+	 * Watch for the stream's end. Received bytes stay in its receive window until the backend
+	 * is connected.
+	 */
 	gw_client_update(c);
 	gw_forward_connect(c);
 }

@@ -84,7 +84,7 @@ struct gw_conf {
 int gw_guard(struct gw_conf *conf);
 
 /*
- * Open a leg. Unless conf->guarded is set, call gw_guard(), which may block.
+ * Open a leg. If conf->guarded is false, this function calls gw_guard(), which may block.
  * @return NULL with leat_err(): EPERM: other machines could connect; ENODEV: no such device;
  * EINVAL; as leat_stream_net_open(), leat_stream_listen() and bind(2)
  */

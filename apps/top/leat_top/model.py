@@ -215,7 +215,7 @@ class Model:
         self._past: dict[tuple, dict[str, deque]] = {}
 
     def update(self, seen: list[Seen]) -> None:
-        """Take the next snapshots. Forget processes and objects that are not in them."""
+        """Process the next snapshots. Forget processes and objects that are not in them."""
         before, self._before = self._before, {}
         past, self._past = self._past, {}
         self.processes = [self._process(s, before, past) for s in seen]
@@ -326,7 +326,7 @@ def _rates(o: Object, last: dict, seconds: float) -> dict[str, float]:
     rates = {}
     for report in of_kind(o.schema, "counter"):
         new, old = o.report.get(report.name), last.get(report.name)
-        # A counter that decreased began anew: it has no rate now.
+        # A counter that decreased has restarted: it has no rate in this interval.
         if new is not None and old is not None and new >= old:
             rates[report.name] = (new - old) / seconds
     return rates
