@@ -202,7 +202,7 @@ void ct_kill(struct ct_side *s);
 void ct_call(struct ct_side *s, struct ct_req *req, struct ct_rep *rep);
 /* The endpoint of a near side. */
 struct ct_node *ct_node(struct ct_side *s);
-/* The loop of a child process, until its parent has ended; role: tells children apart. */
+/* Run a child process until its parent has ended; role differs between children. */
 int ct_child(uint64_t role);
 
 /* ---- side.c: requests; a function that returns int returns what the side's call returned ---- */
@@ -228,7 +228,7 @@ int ct_disconnect(struct ct_side *s, uint16_t peer);
 void ct_wait_free(struct ct_side *s, uint16_t peer);
 /* Start a stream. Sizes above the device's largest message are reduced to that size. */
 int ct_stream(struct ct_side *s, const struct ct_spec *spec);
-/* Wait until n ops of the stream came back. @return whether they did in time */
+/* Wait until n ops of the stream have completed. @return whether they did in time */
 bool ct_try_wait(struct ct_side *s, int stream, uint32_t n, uint32_t timeout_ms,
 		 struct ct_result *res);
 void ct_wait(struct ct_side *s, int stream, uint32_t n, struct ct_result *res);
@@ -245,13 +245,13 @@ void ct_result(struct ct_side *s, int stream, struct ct_result *res);
 /* Run a stream of one op to its end. @return the op's status */
 int ct_one(struct ct_side *s, const struct ct_spec *spec, struct ct_result *res);
 /*
- * Cancel ops [from, to) of a stream. @return how many cancels were accepted; *cant: how many ops
- * the device can't recall
+ * Cancel ops [from, to) of a stream. @return how many cancels were accepted; *cant: how many were
+ * refused because the device can't cancel such ops
  */
 uint32_t ct_cancel(struct ct_side *s, int stream, uint32_t from, uint32_t to, uint32_t *cant);
 /*
- * Cancel the ops that the stream has in flight, prepare no more, and wait until all came back.
- * @return how many came back
+ * Cancel the ops that the stream has in flight, prepare no more, and wait until all have completed.
+ * @return how many ops the stream had
  */
 uint32_t ct_recall(struct ct_side *s, int stream, struct ct_result *res);
 int ct_try_mr(struct ct_side *s, uint64_t len, uint32_t access, uint64_t seed,
@@ -280,8 +280,7 @@ const char *ct_err_text(void);
 /* @return how often a status occurs in a result */
 uint32_t ct_status_count(const struct ct_result *res, int status);
 /*
- * Every op of the result must have come back with 0 or with one of these statuses (0 ends the
- * list).
+ * Every op of the result must have completed with status 0 or one of these (0 ends the list).
  */
 void ct_only(const struct ct_result *res, const int *allowed, const char *what);
 #define CT_ONLY(res, what, ...) ct_only(res, (const int[]){ __VA_ARGS__, 0 }, what)

@@ -5,9 +5,9 @@
 
 /*
  * Helpers for the tests of datagram endpoints. These make the same promises as reliable ones,
- * except that datagrams can be lost, doubled or overtaken: the tests require every op of the sender
- * to come back, and every datagram that arrives to be whole. The first word of each datagram
- * identifies it (CT_SELF).
+ * except that datagrams can be lost, duplicated or reordered: the tests require that every op of
+ * the sender completes, and that every datagram that arrives is whole. The first word of each
+ * datagram identifies it (CT_SELF).
  */
 
 #include "ct.h"
@@ -36,7 +36,7 @@ send_of(uint16_t peer, uint32_t count, uint64_t seed)
 }
 
 /*
- * Let the far side poll for a while, with no receive posted, so that it drops doubled and late
+ * Let the far side poll for a while, with no receive posted, so that it drops duplicate and late
  * datagrams.
  */
 static inline void

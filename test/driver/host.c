@@ -67,9 +67,9 @@ struct idle {
 };
 
 /*
- * Rest after a turn without work. On a machine with fewer CPUs than sides, waiting threads would
- * otherwise keep the CPUs from working ones, among them the kernel's. fd: readable when a request
- * has come; -1: none.
+ * Yield or sleep after a turn without work. On a machine with fewer CPUs than sides, threads that
+ * wait would otherwise take the CPUs from threads that work, also from the kernel's. fd: readable
+ * when a request has come; -1: none.
  */
 static void
 rest(int fd, bool worked, struct idle *idle)

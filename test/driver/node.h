@@ -9,9 +9,9 @@
  *
  *   conservation  poll returns only ops that are posted, each once; none is missing at the end; an
  *                 op that post refused is byte for byte what it was
- *   order         ops of one queue come back in the order in which they were posted
+ *   order         ops of one queue complete in the order in which they were posted
  *   ownership     guard bytes around receive buffers stay; a buffer is filled with poison when its
- *                 op came back, and the poison must still be there when it is used again
+ *                 op has completed, and the poison must still be there at the next use
  *   events        a peer's events come in the documented order; after DISCONNECTED none of its ops
  *                 is left
  *
@@ -131,7 +131,7 @@ struct ct_node {
 /* node.c */
 int ct_node_open(struct ct_node *n, struct leat_dev *dev, const struct ct_conf *conf,
 		 const char *name, uint64_t seed);
-/* Shut down if that has not been done, block until every op came back, free. */
+/* Shut down if that has not been done, block until every op has completed, free. */
 int ct_node_close(struct ct_node *n, uint64_t timeout_us);
 /* Call leat_ep_destroy(), and free the node's memory when it succeeded. */
 int ct_node_destroy(struct ct_node *n);
@@ -166,9 +166,9 @@ uint16_t ct_node_post(struct ct_node *n, struct ct_slot **slots, uint16_t nb);
 
 /* node_event.c */
 void ct_node_events(struct ct_node *n);
-/* Poll once, for at most max ops. @return how many came */
+/* Poll once, for at most max ops. @return how many ops poll returned */
 uint16_t ct_node_poll(struct ct_node *n, uint16_t max);
-/* Check an op that came back. */
+/* Check an op that poll has returned. */
 void ct_node_returned(struct ct_node *n, struct leat_op *op);
 struct ct_logged *ct_node_event_find(struct ct_node *n, unsigned int type, uint16_t peer);
 

@@ -174,7 +174,9 @@ ct_buf_guards_ok(const struct ct_buf *b, uint64_t size)
 void
 ct_buf_put(struct ct_node *n, struct ct_buf *b, uint64_t size)
 {
-	/* Insert after up to 16 others: the buffer rests for a while, so that late writes show. */
+	/*
+	 * Insert after up to 16 others, so that late writes show before the buffer is used again.
+	 */
 	struct ct_buf **tail = &n->bufs[b->cls];
 	unsigned int i;
 

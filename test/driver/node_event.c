@@ -79,8 +79,8 @@ ct_node_poll(struct ct_node *n, uint16_t max)
 }
 
 /*
- * After DISCONNECTED no op of that peer may be left, except those that a queue of the endpoint's
- * own or the receive queue holds back.
+ * After DISCONNECTED no op of that peer may be left, except ops in the receive queue or in an
+ * endpoint's own queue (CT_Q_OWN): older ops for other peers may hold these back.
  */
 static void
 check_peer_done(struct ct_node *n, uint16_t peer)

@@ -2,7 +2,7 @@
 
 /*
  * Streams of ops made by one rule: prepare them, post them in bursts of changing size, check them
- * when they come back.
+ * when they have completed.
  */
 
 #include <inttypes.h>

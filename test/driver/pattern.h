@@ -5,8 +5,8 @@
 
 /*
  * The data of the tests. Word j of a pattern with seed s is mix(s ^ j * GOLDEN): no two places of
- * one pattern, and no two patterns, look alike, so a lost, doubled, shifted or foreign byte shows.
- * mix() can be inverted, so that the first word of a message tells which message it is.
+ * one pattern, and no two patterns, look alike, so a lost, duplicate, shifted or foreign byte
+ * shows. mix() can be inverted, so that the first word of a message tells which message it is.
  *
  * mix() is the finalizer of SplitMix64 (G. Steele, D. Lea, C. Flood: Fast Splittable Pseudorandom
  * Number Generators, 2014), with D. Stafford's constants.

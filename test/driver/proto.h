@@ -76,7 +76,7 @@ struct ct_conf {
 	uint8_t wait; /* has a wait object */
 };
 
-/* What a stream checks of the ops that come back with status 0. */
+/* What a stream checks of the ops that complete with status 0. */
 #define CT_DATA                                                                                    \
 	0x01 /* received: message i has seed + i and its length; read: the region's pattern */
 #define CT_SELF 0x02	/* received, in any order: the first word encodes the seed (size >= 8) */
@@ -134,7 +134,7 @@ ct_size_max(const struct ct_spec *s)
 /* Outcome of a stream. */
 struct ct_result {
 	uint32_t posted; /* accepted */
-	uint32_t done;	 /* came back */
+	uint32_t done;	 /* completed */
 	uint32_t ok;	 /* status 0, and all that is checked was right */
 	uint32_t wrong;	 /* status 0, and something was wrong: text names it */
 	uint32_t nb_stat;
@@ -142,15 +142,15 @@ struct ct_result {
 		int32_t status;
 		uint32_t count;
 	} stat[CT_STATS];    /* statuses < 0 */
-	uint32_t nb_imm;     /* ops that came back with LEAT_OP_F_IMM */
-	uint32_t nb_written; /* ops that came back with LEAT_OP_F_WRITTEN */
-	uint32_t last_idx;   /* index of the op that came back last */
+	uint32_t nb_imm;     /* ops that completed with LEAT_OP_F_IMM */
+	uint32_t nb_written; /* ops that completed with LEAT_OP_F_WRITTEN */
+	uint32_t last_idx;   /* index of the op that completed last */
 	int32_t last_status;
 	uint64_t last_len, last_imm, last_tag;
 	uint16_t last_src;
 	uint8_t last_oflags;
 	uint64_t sum, sumsq; /* CT_SELF: of seeds; atomics: of old values; else: of immediates */
-	/* from the stream's start until the first and last op came back */
+	/* from the stream's start until the first and the last op completed */
 	uint64_t first_ns, last_ns;
 	char text[160];
 };

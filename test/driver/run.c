@@ -85,8 +85,8 @@ stuck(int sig)
 }
 
 /*
- * The driver or a library below it crashed. Under ThreadSanitizer and AddressSanitizer this handler
- * is not installed: theirs print more.
+ * The driver or a library below it crashed: name the test. ThreadSanitizer and AddressSanitizer
+ * have handlers that print more, so this one is not installed under them.
  */
 static void
 crashed(int sig)

@@ -2,8 +2,8 @@
 
 /*
  * An endpoint to which nothing ever connects: the smallest part of the promises, which a driver
- * without a network must keep as well (drivers/skeleton). The node of each side checks that ops
- * come back once and in order.
+ * without a network must keep as well (drivers/skeleton). The node of each side checks that each op
+ * completes once, and in order.
  */
 
 #include "ct.h"
@@ -16,7 +16,7 @@ receives(uint32_t count)
 	};
 }
 
-/* Receives that are cancelled, newest first, come back in the order in which they were posted. */
+/* Receives that are cancelled, newest first, complete in the order in which they were posted. */
 static void
 cancelled(void)
 {
@@ -58,7 +58,7 @@ deadline(void)
 }
 
 /*
- * Poll until n ops are back. Meanwhile the harness must not poll: it does not know these ops.
+ * Poll until n ops have completed. Meanwhile the node must not poll: it does not know these ops.
  */
 static void
 poll_all(struct ct_node *node, struct leat_op **done, unsigned int n)
@@ -72,7 +72,7 @@ poll_all(struct ct_node *node, struct leat_op **done, unsigned int n)
 	}
 }
 
-/* A full endpoint refuses at once, accepts nothing, and has room again when an op comes back. */
+/* A full endpoint refuses a post at once, and has room again when an op has completed. */
 static void
 full(void)
 {
@@ -112,7 +112,7 @@ full(void)
 	ct_finish(&a);
 }
 
-/* A wrong op comes back with a status that names the mistake. */
+/* A wrong op completes with a status that names the mistake. */
 static void
 wrong_ops(void)
 {

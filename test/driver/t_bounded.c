@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Promise 4: full means that post accepts fewer, at once; nothing grows without limit, not even by
- * what the other side does.
+ * Promise 4: when an endpoint is full, post accepts fewer ops, and returns at once. No memory grows
+ * without limit, whatever the other side does.
  */
 
 #include "ct.h"
 
 #define MIB (UINT64_C(1) << 20)
 
-/* Memory that a side may take for messages that no receive takes, MiB. */
+/* Memory that a side may use for messages that have no receive, MiB. */
 #define GROWTH_MAX 64
 
 /*
- * Post receives until full: post accepts exactly the depth, then EAGAIN; cancels make room again.
+ * Post receives until the endpoint is full: post accepts exactly rx_depth ops, and then sets
+ * EAGAIN. Cancels make room again.
  */
 static void
 receives_until_full(void)
@@ -33,7 +34,7 @@ receives_until_full(void)
 	ct_pump_us(1000);
 	ct_result(&p.a, rx, &res);
 	CT_EQ(res.posted, conf.rx_depth, "receives accepted");
-	/* The node checks that refused posts set EAGAIN. Ops that come back make room again. */
+	/* The node checks that refused posts set EAGAIN. Ops that are cancelled make room again. */
 	CT_EQ(ct_cancel(&p.a, rx, 0, 30, NULL), 30, "cancels");
 	ct_wait_posted(&p.a, rx, conf.rx_depth + 30);
 	ct_pump_us(1000);
@@ -43,8 +44,8 @@ receives_until_full(void)
 }
 
 /*
- * Post sends that have no receiver until full: post accepts at most tx_depth; when the other side
- * receives, all sends succeed.
+ * Post sends that have no receive until the endpoint is full: at most tx_depth of them are in
+ * flight. When the other side posts receives, all sends succeed.
  */
 static void
 sends_until_full(void)
@@ -81,7 +82,7 @@ sends_until_full(void)
 	ct_pair_close(&p);
 }
 
-/* Wait until a stream without a receiver makes no progress any more. */
+/* Wait until a stream of sends that have no receives makes no progress any more. */
 static void
 wait_stalled(struct ct_side *s, int tx, struct ct_result *res)
 {
@@ -127,12 +128,12 @@ small_sends_until_full(void)
 	s.peer = LEAT_PEER_ANY;
 	rx = ct_stream(&p.b, &s);
 	ct_wait_ok(&p.b, rx, s.count);
-	/* The sends after these never get a receive: closing must work all the same. */
+	/* The remaining sends never get a receive: closing must work all the same. */
 	ct_finish(&p.b);
 	ct_finish(&p.a);
 }
 
-/* Of a burst that exceeds the room, post accepts a part and leaves the other ops unchanged. */
+/* If a burst exceeds the room, post accepts its first ops and leaves the other ops unchanged. */
 static void
 burst_longer_than_room(void)
 {
@@ -177,7 +178,7 @@ burst_longer_than_room(void)
 	ct_pair_close(&p);
 }
 
-/* Bursts of nothing do nothing, and poll(0) loses nothing. */
+/* A post of 0 ops does nothing, and a poll for 0 ops loses no completed op. */
 static void
 zero_size_bursts(void)
 {
@@ -220,8 +221,8 @@ zero_size_bursts(void)
 }
 
 /*
- * Messages that have no receive: the sender is refused sooner or later, and the receiver's memory
- * does not grow.
+ * Messages that have no receive: the sender's posts are refused at some point, and the receiver's
+ * memory does not grow by more than GROWTH_MAX.
  */
 static void
 unexpected(uint64_t size, uint64_t total)

@@ -26,7 +26,7 @@ cable(const char *what)
 	CT_EQ(ret, 0, cmd);
 }
 
-/* Post all receives at once: with a finite rnr_retry each must be posted when its message comes. */
+/* Post all receives at once: an impatient device needs a receive before its message comes. */
 static int
 receive(struct ct_side *s, uint32_t count)
 {
@@ -56,7 +56,7 @@ send(struct ct_side *s, uint16_t peer, uint32_t count)
 	return ct_stream(s, &t);
 }
 
-/* For verbs the event's text must name the completion's status. */
+/* With the verbs driver the event's text must contain wc, the status of the work completion. */
 static void
 names(const struct leat_event *ev, const char *wc)
 {
@@ -64,7 +64,7 @@ names(const struct leat_event *ev, const char *wc)
 		CT_CHECK(strstr(ev->text, wc) != NULL, "no %s in '%s'", wc, ev->text);
 }
 
-/* The cable is out for a moment: no message is lost, no op fails, the ops only take longer. */
+/* The cable is down for a moment: no message is lost, no op fails, the ops only take longer. */
 static void
 down_for_a_moment(void)
 {
@@ -118,12 +118,12 @@ down_for_good(void)
 	CT_EQ(ev.status, -ECONNRESET, "status of DISCONNECTED");
 	names(&ev, "IBV_WC_RETRY_EXC_ERR");
 	CT_EQ(ct_status_count(&res, -ECONNRESET), n, "sends that ended with -ECONNRESET");
-	/* b's receives for any peer are still posted, and serve the new connection. */
+	/* b's receives for any peer are still posted, and get messages of the new connection. */
 	ct_connect(&p.a, &p.b, p.addr, &pa, &pb);
 	tx = send(&p.a, pa, n);
 	ct_wait_ok(&p.a, tx, n);
 	ct_wait_ok(&p.b, rx, n);
-	/* b's end of the old connection ends as soon as it is used, if it has not ended yet. */
+	/* If b's end of the old connection is still up, b's next send finds that it has ended. */
 	tx = send(&p.b, p.pb, 1);
 	ct_wait(&p.b, tx, 1, &res);
 	CT_ONLY(&res, "send to who is gone", -ECONNRESET, -ENOTCONN);
@@ -182,8 +182,9 @@ lossy(void)
 }
 
 /*
- * An op of a ends the connection to b: the op has `status`, and the event's text names wc. The ops
- * after it are lost with the connection. With kill set, b is killed instead. c is not disturbed.
+ * An op of a ends the connection to b: the op completes with `status`, and the event's text
+ * contains wc. The ops after it fail with the connection. If kill is set, b is killed instead. c is
+ * not disturbed.
  */
 static void
 ended_by(const struct ct_spec *spec, int status, const char *wc, bool kill)
@@ -242,7 +243,7 @@ wrong_key(void)
 		 false);
 }
 
-/* A send to a peer that posts no receives ends the connection, on devices with finite patience. */
+/* On an impatient device (--impatient) a send to a peer without receives ends the connection. */
 static void
 no_receives(void)
 {
@@ -310,8 +311,8 @@ brim_take(struct brim *b, const struct leat_op *op, uint64_t seed)
 }
 
 /*
- * Post as many sends and receives as the endpoint takes, and let all complete while it does not
- * poll: both CQs are as full as they can get. Then poll must return all ops.
+ * Post as many sends and receives as the endpoint accepts, and let all complete while the endpoint
+ * is not polled: both CQs are as full as they can get. Then poll must return all ops.
  */
 static void
 to_the_brim(void)
@@ -405,8 +406,8 @@ disconnect_all(struct ct_side *b, const uint16_t *peers, uint32_t n)
 }
 
 /*
- * Open a thousand connections at a time (fewer with less --scale), ten times, and end them one by
- * one or by closing their endpoint. Nothing may be left of them: peers, files, memory.
+ * Ten times open a thousand connections (fewer with less --scale), and end them, one by one or by
+ * closing their endpoint. They must leave no peer ids in use, no open files and no memory behind.
  */
 static void
 thousand_ten_times(void)

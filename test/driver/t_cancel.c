@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Cancels and deadlines: the op comes back through poll, with the reason or with its own result. */
+/* Cancels and deadlines: poll returns the op, with the reason or with the op's own result. */
 
 #include "ct.h"
 
@@ -67,7 +67,7 @@ answers(void)
 		;
 	CT_EQ(op.status, -ECANCELED, "status");
 	CT_EQ(leat_op_cancel(n->ep, &op), -ENOENT, "cancel of an op that came back");
-	/* Post and cancel it again: an op that came back can be used as if new. */
+	/* Post and cancel it again: a completed op can be used like a new one. */
 	list[0] = &op;
 	CT_EQ(leat_ep_post(n->ep, list, 1), 1, "accepted again");
 	CT_EQ(leat_op_cancel(n->ep, &op), 0, "cancel");
@@ -78,8 +78,8 @@ answers(void)
 }
 
 /*
- * Cancel sends that have no receive yet: those that are not recalled succeed when their receives
- * are posted. None is lost, none arrives after its cancel.
+ * Cancel sends that have no receive yet. Sends that the device can't cancel succeed when their
+ * receives are posted. None is lost, and none arrives after it has completed with -ECANCELED.
  */
 static void
 sends(void)
@@ -208,7 +208,7 @@ deadline_of_receives(void)
 	ct_pair_close(&p);
 }
 
-/* The deadline is already past when the op is posted: the op comes back through poll as usual. */
+/* The deadline is already past when the op is posted: post accepts the op, and poll returns it. */
 static void
 deadline_in_the_past(void)
 {
@@ -252,8 +252,8 @@ deadline_met(void)
 }
 
 /*
- * Sends with a deadline that have no receive: they come back in time. Either they were recalled and
- * the connection is as before, or the device can't recall them and the connection ended with
+ * Sends with a deadline that have no receive complete in time. Either the device cancelled them,
+ * and the connection is still up, or it can't cancel them, and the connection ended with
  * -ETIMEDOUT.
  */
 static void

@@ -106,8 +106,8 @@ serve(struct ct_side *server, const char *addr, unsigned int nr, bool leaves)
 	ct_event(server, LEAT_EV_CONNECTED, LEAT_PEER_ANY, &ev);
 	here = ev.peer;
 	/*
-	 * In every other round messages wait for their receives; in the others they come while
-	 * these are posted.
+	 * In even rounds the messages arrive before their receives are posted; in odd rounds they
+	 * arrive while the receives are being posted.
 	 */
 	if (nr % 2 == 0)
 		ct_pump_us(2000);

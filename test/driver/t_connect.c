@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Connecting: outcomes as events, in time; private data; every way in which it can fail. */
+/* Connecting: each outcome is reported by an event, in time; private data; all ways to fail. */
 
 #include "ct.h"
 
-/* A peer goes through the documented states, and its events have its user pointer. */
+/* A peer goes through the documented states, and its events contain its user pointer. */
 static void
 states(void)
 {
@@ -211,7 +211,7 @@ no_answer(void)
 	ct_listen(&b, addr);
 	ct_policy(&b, CT_HOLD, NULL, 0);
 	/*
-	 * If the machine stood still, the connect timed out before b read its events: try again.
+	 * On a loaded machine the connect may time out before b reads its events: then try again.
 	 */
 	do {
 		CT_CHECK(tries++ < 5, "the other side was never asked");
@@ -326,7 +326,7 @@ malformed_addresses(void)
 	memcpy(longer + sizeof(longer) - 4, ":80", 4);
 	CT_CHECK(leat_ep_listen(n->ep, longer) == -EINVAL, "a long address was not refused");
 	CT_CHECK(leat_ep_connect(n->ep, longer, NULL) == -EINVAL, "a long address was not refused");
-	/* None of these calls took a peer id. */
+	/* None of these calls uses up a peer id. */
 	for (i = 0; i < n->conf.max_peers; i++)
 		CT_EQ(leat_ep_peer_state(n->ep, (uint16_t)i), LEAT_PEER_FREE, "state");
 	ct_finish(&a);
@@ -359,9 +359,9 @@ reconnect(void)
 }
 
 /*
- * Messages that were on their way, or had arrived unreceived, when the connection ended: after
- * DISCONNECTED none of them arrives, though receives for any peer are posted and a new connection
- * is made.
+ * When the connection ends, messages are on their way, or have arrived and have no receive. After
+ * DISCONNECTED none of them may complete a receive, though receives for any peer are posted and a
+ * new connection is made.
  */
 static void
 nothing_after_disconnected(void)
@@ -410,7 +410,7 @@ nothing_after_disconnected(void)
 }
 
 /*
- * Ops to a peer id that is not connected yet, or whose connection ended, come back with -ENOTCONN.
+ * Ops to a peer id that is not connected yet, or whose connection ended, complete with -ENOTCONN.
  */
 static void
 ops_need_a_connection(void)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Promise 1: every op that post accepted comes back exactly once, whatever happens; an op that post
- * did not accept is still the caller's. The node checks this op by op in every test; these tests
- * create the situations in which a driver might break it.
+ * Promise 1: poll returns every op that post accepted exactly once, whatever happens; an op that
+ * post did not accept still belongs to the caller. The node checks this op by op in every test;
+ * these tests create the situations in which a driver might break it.
  */
 
 #include "ct.h"
@@ -22,7 +22,7 @@ spec_of(uint8_t type, uint16_t peer, uint32_t count, uint64_t size, uint64_t siz
 				 .seed = seed };
 }
 
-/* Start a stream from s to peer of each op type of the device; one-sided ops access rk's memory. */
+/* Start a stream of each op type of the device, s to peer; one-sided ops access rk's memory. */
 static unsigned int
 one_of_each(struct ct_side *s, uint16_t peer, const struct leat_rkey *rk, uint32_t count,
 	    uint64_t size_max, uint32_t queue, int *streams)
@@ -199,9 +199,9 @@ disconnect_here(uint32_t queue)
 	ct_event(&p.a, LEAT_EV_DISCONNECTED, p.pa, &ev);
 	CT_EQ(ev.status, -ECONNABORTED, "status of DISCONNECTED here");
 	for (i = 1; i < n; i++) {
-		/* Directed receives are held back by the older ones for any peer. */
+		/* The older receives for any peer hold the directed receives back. */
 		ct_wait(&p.a, st[i], i == 1 && ct.info.directed_recv ? 0 : 8, &res);
-		/* Ops posted after the end have -ENOTCONN. */
+		/* Ops posted after the connection ended have -ENOTCONN. */
 		CT_ONLY(&res, "ops of the peer", -ECONNABORTED, -ENOTCONN);
 	}
 	ct_freeze(&p.b, false);
@@ -259,8 +259,8 @@ disconnected_there(void)
 }
 
 /*
- * The connection ends cleanly, disconnected by a (here) or by b: ops of a come back counted as
- * flushed, not as errors. b is driven meanwhile, so a send of a may also have completed.
+ * a (here) or b disconnects cleanly: the statistics count a's remaining ops as flushed, and not as
+ * errors. b is driven meanwhile, so a send of a may also succeed.
  */
 static void
 clean_end(bool here)
@@ -304,8 +304,8 @@ clean_end_is_no_error(void)
 }
 
 /*
- * Let the device progress: read events with room for none, which lets it do its other work, and
- * poll.
+ * Let the device make progress: leat_ep_events() with room for 0 events lets it do its other work;
+ * then poll.
  */
 static uint16_t
 resume(struct ct_node *node, struct leat_op *got[4])
@@ -317,9 +317,8 @@ resume(struct ct_node *node, struct leat_op *got[4])
 }
 
 /*
- * Have the first 64 B of a READ's answer arrived? The buffer is the device's, and another thread
- * may write it at this moment: the test looks for just that, so the thread sanitizer must not
- * report it.
+ * Have the first 64 B of a READ's answer arrived? The buffer belongs to the device, so another
+ * thread may write it at this moment. This data race is intended: hide it from ThreadSanitizer.
  */
 static __rte_noinline __attribute__((no_sanitize("thread"))) bool
 answer_begun(const uint8_t *data, uint64_t seed)
@@ -328,8 +327,8 @@ answer_begun(const uint8_t *data, uint64_t seed)
 }
 
 /*
- * The answer to a READ stops in the middle: the READ comes back once, and everything can still be
- * closed.
+ * The answer to a READ stops in the middle: the READ completes once, and both endpoints can still
+ * be closed.
  */
 static void
 read_half_answered(void)
@@ -407,7 +406,7 @@ receives_outlive_peer(void)
 	ct_pair_close(&p);
 }
 
-/* leat_ep_close() with ops of all kinds in flight: each comes back. */
+/* leat_ep_close() with ops of all kinds in flight: each completes. */
 static void
 close_with_all_in_flight(void)
 {

@@ -44,7 +44,7 @@ every_size(void)
 }
 
 /*
- * One side floods the other: each op comes back once, sends with success, receives with a whole
+ * Each side floods the other: each op completes once, sends with success, receives with a whole
  * datagram or cancelled.
  */
 static void
@@ -81,7 +81,7 @@ conservation(void)
 	ct_pair_close(&p);
 }
 
-/* Datagrams that are too long, among good ones: they fail in their turn, and no other op fails. */
+/* Datagrams that are too long, among good ones, fail in the order of posting; no other op fails. */
 static void
 too_long_in_the_middle(void)
 {
@@ -164,9 +164,9 @@ nobody_receives(void)
 }
 
 /*
- * Receives are cancelled while datagrams come for them: each has one outcome, and a datagram that
- * arrived is whole. The node checks that the buffer of a receive that came back is not written any
- * more.
+ * Receives are cancelled while datagrams arrive for them: each has one outcome, and a datagram that
+ * arrived is whole. The node checks that the device does not write to the buffer of a completed
+ * receive any more.
  */
 static void
 cancel_under_fire(void)
@@ -252,7 +252,7 @@ deadline_of_sends(void)
 	ct_pair_close(&p);
 }
 
-/* Shut down with sends and receives in flight: all come back, those of a queue in its order. */
+/* Shut down with sends and receives in flight: all complete, those of one queue in its order. */
 static void
 stop_under_fire(void)
 {

@@ -39,7 +39,7 @@ states(void)
 	ct_pair_close(&p);
 }
 
-/* Disconnect with sends in flight: they come back before DISCONNECTED, which the node checks. */
+/* Disconnect with sends in flight: they complete before DISCONNECTED, which the node checks. */
 static void
 disconnect_with_sends(void)
 {
@@ -109,8 +109,8 @@ senders(void)
 }
 
 /*
- * Two connects of a to b give b two ids for a. The src of a datagram is either of these ids; when
- * one id is disconnected, it is the other id.
+ * When a connects to b twice, b has two ids for a. The src of a datagram is either of these ids;
+ * when b has disconnected one id, src is the other id.
  */
 static void
 connected_twice(void)
@@ -141,7 +141,7 @@ connected_twice(void)
 	ct_pair_close(&p);
 }
 
-/* c was closed or killed: sends to c come back with success, and b is not disturbed. */
+/* c was closed or killed: sends to c complete with success, and b is not disturbed. */
 static void
 peer_gone(void)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A process is killed while ops of all kinds are in flight. Its peer learns of it within the time
- * that the device promises, gets all its ops back, goes on with its other peers undisturbed, and
- * can connect to the process's successor.
+ * A process is killed while ops of all kinds are in flight. Its peer gets a DISCONNECTED event
+ * within dead_peer_ms, all its ops complete, its traffic with other peers is not disturbed, and it
+ * can connect to the process that replaces the killed one.
  *
  *     b (killed) <----> a (here) <----> c (bystander, messages flow all the time)
  */
@@ -85,9 +85,9 @@ expect_disconnected(struct scene *sc)
 }
 
 /*
- * All ops of a stream on a came back, with success or a reason that fits. A kernel may free the
- * memory of a process that dies before it ends its connections: a one-sided op then finds its key
- * withdrawn.
+ * All ops of a stream on a must complete, with success or a reason that fits. When b dies, the
+ * kernel may free b's memory before it ends b's connections. A one-sided op then fails with
+ * -EACCES, because its key is not valid any more.
  */
 static void
 check_outcomes(struct scene *sc, int stream, uint8_t type)
@@ -134,7 +134,7 @@ idle(void)
 	scene_end(&sc);
 }
 
-/* Ops of one type from a to b are in flight; b is killed delay_us after the first came back. */
+/* Ops of one type from a to b are in flight; b is killed delay_us after the first has completed. */
 static void
 ops_to_victim(uint8_t type, uint64_t size, uint32_t count, uint32_t delay_us)
 {
@@ -279,7 +279,7 @@ reads_by_it(void)
 	ops_of_victim(LEAT_OP_READ, 2 * MIB, 200, 0, false);
 }
 
-/* Receives for the dead peer alone come back; receives for any peer stay. */
+/* Receives for the dead peer alone complete; receives for any peer stay posted. */
 static void
 directed_receives(void)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Promise 5, ops: what is wrong with an op is its status when it comes back, and disturbs no other
- * op.
+ * Promise 5, ops: if something is wrong with an op, its status says what, and no other op is
+ * disturbed.
  */
 
 #include "ct.h"
@@ -24,8 +24,8 @@ expose(struct exposed *e, uint32_t access)
 }
 
 /*
- * Does the status fit? Many devices report an address out of bounds as a wrong key (verbs,
- * libfabric); a driver that checks both itself tells them apart.
+ * Does the status fit? Many devices (verbs, libfabric) report an address out of bounds as a wrong
+ * key; a driver that checks address and key itself reports which of them is wrong.
  */
 static bool
 status_fits(int status, int want)
@@ -259,7 +259,7 @@ write_imm_refused(void)
 	end(&e);
 }
 
-/* Where a refusal ends the connection, it has ended on both sides, and a new one works. */
+/* If a refusal ends the connection (refusal_ends): check its end on both sides, connect again. */
 static void
 ended_by_refusal(struct ct_pair *p)
 {
@@ -316,8 +316,8 @@ too_small(uint8_t send, uint8_t recv)
 			 res.last_len);
 		ct_wait(&p.a, tx, 1, &res);
 		/*
-		 * If the refusal ends the connection, the sender may learn of that end before it
-		 * learns of the refusal.
+		 * If the refusal ends the connection, the sender may see the end before the
+		 * refusal: its send then has -ECONNRESET.
 		 */
 		CT_ONLY(&res, "send to a receive that is too small", -EMSGSIZE, -EREMOTEIO,
 			ct.info.refusal_ends ? -ECONNRESET : -EREMOTEIO);
@@ -341,8 +341,8 @@ trecv_too_small(void)
 }
 
 /*
- * Ops that are wrong in themselves: they come back with a status and no effect, and the connection
- * stays.
+ * An op that is wrong in itself completes with a status and without effect, and the connection
+ * stays up.
  */
 static void
 bad_op(struct ct_pair *p, struct ct_spec s, int want, const char *what)
@@ -427,7 +427,7 @@ bad_atomics(void)
 	end(&e);
 }
 
-/* An op of a type that the endpoint was not configured for comes back with -EOPNOTSUPP. */
+/* An op of a type that the endpoint was not configured for completes with -EOPNOTSUPP. */
 static void
 type_not_configured(void)
 {
@@ -446,7 +446,7 @@ type_not_configured(void)
 	ct_pair_close(&p);
 }
 
-/* An op that is in flight can't be posted again; it stays in flight, and comes back once. */
+/* An op that is in flight can't be posted again; it stays in flight, and completes once. */
 static void
 double_post(void)
 {

@@ -48,7 +48,7 @@ write_every_size(void)
 
 		s.raddr += 50;
 		CT_EQ(ct_one(&p.a, &s, NULL), 0, "write");
-		/* A WRITE comes back only when its data are in the target's memory. */
+		/* When a WRITE completes, its data are in the target's memory. */
 		ct_mr_check(&p.b, t.mr, 50, sizes[i], 100 * i, 0);
 		ct_mr_check(&p.b, t.mr, 0, 50, 4000 + i, 0);
 		ct_mr_check(&p.b, t.mr, 50 + sizes[i], 50, 4000 + i, 50 + sizes[i]);

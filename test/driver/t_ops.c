@@ -14,7 +14,7 @@ count_for(uint64_t size)
 	return ct_scaled(size >= MIB ? 8 : 50);
 }
 
-/* count messages of each size, in one direction or in both at once. */
+/* Send count_for() messages of each size, in one direction or in both at once. */
 static void
 every_size(uint8_t send, uint8_t recv, bool both)
 {
@@ -209,8 +209,8 @@ tag_ignore(void)
 }
 
 /*
- * Of two receives that match, the older one gets the message; of two messages, the older one is
- * taken.
+ * If two receives match a message, the older receive gets it. If two messages match a receive, it
+ * gets the older message.
  */
 static void
 tag_oldest_first(void)
@@ -337,7 +337,7 @@ msg(uint8_t type, uint16_t peer, uint32_t count, uint64_t seed)
 				 .queue = CT_Q_NONE };
 }
 
-/* A receive for one peer does not take another peer's message, whichever was posted first. */
+/* A receive for one peer never gets another peer's message, whether receive or message is first. */
 static void
 directed(uint8_t send, uint8_t recv)
 {
@@ -356,7 +356,7 @@ directed(uint8_t send, uint8_t recv)
 	s = msg(send, t.ac, 20, 300);
 	ct_wait_ok(&t.c, ct_stream(&t.c, &s), 20);
 	ct_wait_ok(&t.a, rxc, 20);
-	/* The message arrives before its receive. */
+	/* Now the message arrives before its receive is posted. */
 	s = msg(send, t.ab, 1, 400);
 	s.size = s.size_max = 8;
 	tx = ct_stream(&t.b, &s);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Promise 2: ops of one queue come back in the order in which they were posted. The node checks it
- * for every op of every test; these tests try to make hardware complete ops in a different order.
+ * Promise 2: poll returns the ops of one queue in the order in which they were posted. The node
+ * checks it for every op of every test; these tests try to make hardware complete ops in a
+ * different order.
  */
 
 #include "ct.h"
 
 #define MIB (UINT64_C(1) << 20)
 
-/* Small messages are sent after a large one: the large one comes back first, and arrives first. */
+/* Small messages are sent after a large one: the large send completes first, and arrives first. */
 static void
 small_behind_large(void)
 {
@@ -49,7 +50,7 @@ small_behind_large(void)
 	ct_pair_close(&p);
 }
 
-/* Ops of all types on one queue come back in the order of posting. */
+/* Ops of all types on one queue complete in the order of posting. */
 static void
 mixed_types(uint32_t queue)
 {
@@ -145,7 +146,10 @@ tsend(struct ct_pair *p, uint64_t tag)
 	CT_EQ(ct_one(&p->a, &s, NULL), 0, "tsend");
 }
 
-/* A receive that is done waits for the older one of its queue; a receive on no queue does not. */
+/*
+ * A receive that has its message is held back until the older receive of its queue completes; a
+ * receive on no queue is not held back.
+ */
 static void
 held_and_not_held(uint32_t queue)
 {
@@ -221,7 +225,7 @@ not_held_without_queue(void)
 	held_and_not_held(CT_Q_NONE);
 }
 
-/* Two queues of the endpoint's own do not wait for each other. */
+/* Ops of one own queue (CT_Q_OWN) are not held back by ops of another. */
 static void
 queues_are_independent(void)
 {
@@ -250,7 +254,7 @@ queues_are_independent(void)
 
 /*
  * One queue holds sends to two peers. While the older one, to b, waits for a receive, the younger
- * ones, to c, arrive but do not come back.
+ * ones, to c, arrive, but poll does not return them.
  */
 static void
 queue_over_two_peers(void)
@@ -292,7 +296,7 @@ queue_over_two_peers(void)
 	ct_trio_close(&t);
 }
 
-/* Bad ops in the middle of a queue: they fail at once, but come back in their turn. */
+/* Bad ops in the middle of a queue fail at once, but poll returns them in the order of posting. */
 static void
 failed_in_the_middle(void)
 {
@@ -327,7 +331,7 @@ failed_in_the_middle(void)
 	ct_pair_close(&p);
 }
 
-/* Receives cancelled in the middle of a queue come back in their turn. */
+/* Poll returns receives cancelled in the middle of a queue in the order of posting. */
 static void
 cancelled_in_the_middle(void)
 {

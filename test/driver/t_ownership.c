@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Promise 3: from post to poll the buffer is the device's, after that the caller's alone. Buffers
- * of ops that came back are poisoned, and the node checks the poison later; these tests create the
- * situations in which a device might still write.
+ * Promise 3: from post until poll returns the op, its buffer belongs to the device; after that, to
+ * the caller alone. The node poisons the buffers of completed ops, and checks the poison later;
+ * these tests create the situations in which a device might still write.
  */
 
 #include "ct.h"
@@ -11,8 +11,8 @@
 #define MIB (UINT64_C(1) << 20)
 
 /*
- * All receives of a stream end early, by cancel or deadline. Messages that they would have taken
- * come afterwards, and must not be written to their buffers.
+ * All receives of a stream end early, by cancel or deadline. The messages for them arrive
+ * afterwards, and must not be written to their buffers.
  */
 static void
 ended_early(struct ct_pair *p, uint64_t size, uint64_t timeout_us)
@@ -93,8 +93,8 @@ cancelled_while_arriving(void)
 }
 
 /*
- * When a send came back its buffer may be written: the node poisons it, and the receiver must see
- * the data from before.
+ * When a send has completed, its buffer may be written: the node poisons it, and the receiver must
+ * get the data that the buffer held before.
  */
 static void
 sent_buffer_is_free(void)
@@ -206,7 +206,7 @@ disconnected_peer_under_fire(void)
 	ct_finish(&p.b);
 }
 
-/* Ops that end with the connection leave their buffers unchanged when the other side goes on. */
+/* b disconnects while large messages arrive: the buffers of its failed receives are not written. */
 static void
 aborted_buffers(void)
 {

@@ -77,7 +77,7 @@ flow(struct load *l, bool tagged, uint32_t nr)
 	s.peer = LEAT_PEER_ANY;
 	s.queue = tagged ? (draw(0, 1) == 0 ? CT_Q_NONE : CT_Q_OWN + 2 + nr % FLOWS) : CT_Q_DEFAULT;
 	/*
-	 * Receives on no queue come back in any order, but each with the message of its own number.
+	 * Receives on no queue complete in any order, but each with the message of its own number.
 	 */
 	l->rx_count[l->nb_rx] = s.count;
 	l->rx[l->nb_rx++] = ct_stream(l->to, &s);
@@ -150,8 +150,8 @@ load_end(struct load *l)
 }
 
 /*
- * After cut_off() has ended the connection, each op came back with some outcome, and each message
- * that arrived is whole, though earlier messages may be missing.
+ * After cut_off() has ended the connection: each op must complete, with success or a status that
+ * fits, and each message that arrived must be whole, though earlier messages may be missing.
  */
 static void
 load_cut(struct load *l)
@@ -198,7 +198,7 @@ all_arrives(void)
 	ct_pair_close(&p);
 }
 
-/* In the middle of the load one side closes; a new connection sees nothing of the old one. */
+/* In the middle of the load one side closes; no message of the old connection reaches a new one. */
 static void
 cut_off(void)
 {

@@ -10,8 +10,8 @@
 #define MIB (UINT64_C(1) << 20)
 
 /*
- * Messages between a and c, both ways. They are tagged where the device has tags, so that b's
- * messages take none of their receives.
+ * Messages between a and c, both ways. They are tagged if the device has tags, so that b's messages
+ * do not match their receives.
  */
 struct flow {
 	int tx1, rx1, tx2, rx2;

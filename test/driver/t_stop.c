@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Promise 7: close drains with a deadline and names what is still in flight. */
+/* Promise 7: close drains with a deadline, and names the ops that are still in flight. */
 
 #include "ct.h"
 
@@ -61,7 +61,7 @@ nothing_new(void)
 	ct_finish(&p.b);
 }
 
-/* All receives in flight come back at once, in the order of posting. */
+/* Shutdown: all receives in flight complete at once, in the order of posting. */
 static void
 receives_come_back(void)
 {
@@ -78,7 +78,7 @@ receives_come_back(void)
 	rx = ct_stream(&p.a, &r);
 	ct_wait_posted(&p.a, rx, n);
 	start = leat_now();
-	/* A timeout far longer than the receives may take. */
+	/* The timeout is far longer than the receives may take to complete. */
 	CT_EQ(ct_shutdown(&p.a, UINT64_C(15000000) * ct.slow), 0, "shutdown");
 	ct_wait(&p.a, rx, n, &res);
 	ct_event(&p.a, LEAT_EV_SHUTDOWN, LEAT_PEER_ANY, &ev);
@@ -91,7 +91,7 @@ receives_come_back(void)
 	ct_finish(&p.b);
 }
 
-/* Sends in flight complete if the other side takes them in time. */
+/* Sends in flight complete if the other side posts receives for them in time. */
 static void
 sends_drain(void)
 {
@@ -119,7 +119,7 @@ sends_drain(void)
 	ct_finish(&p.b);
 }
 
-/* Sends that have no receive: the deadline is kept, and destroy names them until they are back. */
+/* Sends without a receive: shutdown keeps its deadline; until then destroy fails and names them. */
 static void
 deadline_kept(void)
 {

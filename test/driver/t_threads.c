@@ -91,7 +91,7 @@ stress(void)
 	ct_note("%" PRIu64 " rounds of %u ops of each type, both ways", rounds, n);
 }
 
-/* Other endpoints of both lcores open, connect, talk, and close, beside a connection that stays. */
+/* Endpoints of both lcores open, connect, send and close, while one other connection stays up. */
 static void
 churn(void)
 {

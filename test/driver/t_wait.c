@@ -2,9 +2,9 @@
 
 /*
  * Sleeping: every event at an endpoint that is armed makes its descriptor readable, no event is
- * lost between the last look and the sleep, and an idle endpoint takes no CPU time.
+ * lost between the last poll and the sleep, and an idle endpoint uses no CPU time.
  *
- * The near endpoint is frozen while it is armed: only its descriptor is looked at.
+ * The near endpoint is frozen while it is armed: the test only polls its descriptor.
  */
 
 #include <poll.h>
@@ -53,7 +53,7 @@ static void
 fall_asleep(struct ct_side *s)
 {
 	CT_UNTIL(armed(s), "%s: there is always something to do", s->what);
-	/* A spurious wake-up is allowed, and proves nothing. */
+	/* The descriptor may be readable without a reason: arm the endpoint again. */
 	if (!readable(ct_node(s), 0))
 		return;
 	leat_ep_disarm(ct_node(s)->ep);
@@ -130,8 +130,8 @@ completion(void)
 	s = messages(LEAT_OP_RECV, LEAT_PEER_ANY, 1, ct_big());
 	rx = ct_stream(&p.b, &s);
 	/*
-	 * A large message may take several steps of both sides; the last one may come before the
-	 * sleep.
+	 * A large message may need several steps of both sides; the last step may be done before
+	 * fall_asleep() arms the endpoint.
 	 */
 	while (wake_up(&p.a, "a completion"), !ct_try_wait(&p.a, tx, 1, 1, NULL)) {
 		fall_asleep(&p.a);
@@ -282,8 +282,8 @@ idle(void)
 }
 
 /*
- * The other side sends as fast as messages are received: a message that comes between the last look
- * and the sleep must wake the sleeper.
+ * The other side sends as fast as messages are received: a message that comes between the last poll
+ * and the sleep must wake the endpoint.
  */
 static void
 nothing_lost(void)
@@ -315,7 +315,7 @@ nothing_lost(void)
 		sleeps += ret == 0;
 		leat_ep_disarm(n->ep);
 		ct_node_events(n);
-		/* Now and then the machine itself may stand still for a second. */
+		/* Accept two late wake-ups: a loaded machine may stand still for a second. */
 		CT_CHECK(late <= 2, "%u of %u sleeps took a second, %u messages came", late, sleeps,
 			 res.done);
 	}
