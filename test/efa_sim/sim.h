@@ -267,7 +267,7 @@ struct sim_qp;
 
 struct sim_cqe {
 	struct sim_qp *qp;
-	bool sent; /**< of a send: its place in the send queue becomes free */
+	bool sent; /**< of a send: polling it frees an entry of the send queue */
 	uint64_t wr_id;
 	enum sim_status status;
 	enum ibv_wc_opcode opcode;
@@ -331,7 +331,7 @@ struct sim_wqe {
 	bool inlined;
 	uint32_t inline_len;
 	char data[SIM_INLINE];
-	/** @name When a held request leaves @{ */
+	/** @name When a held request leaves the send queue @{ */
 	uint64_t seq;	       /**< number of this post of the QP */
 	uint64_t leave_at_seq; /**< leave when seq of the QP has reached this ... */
 	uint64_t leave_at_ns;  /**< ... or at this time */
@@ -403,7 +403,7 @@ void sim_recv_flush(struct sim_qp *qp);
 /* ---- sim_post.c ---- */
 
 int sim_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
-/** Take a place in the send queue. Return NULL if all are taken. Call under the QP's lock. */
+/** Allocate an entry of the send queue. Return NULL if it is full. Call under the QP's lock. */
 struct sim_wqe *sim_wqe_new(struct sim_qp *qp);
 /** Fill in the operations of struct ibv_qp_ex. */
 void sim_post_ops(struct sim_qp *qp, uint64_t flags);
@@ -416,9 +416,9 @@ void sim_send(struct sim_qp *qp, struct sim_wqe *wqe);
 /** Send the requests that are due. */
 void sim_send_progress(struct sim_qp *qp, uint64_t now);
 /**
- * When the program polls and finds nothing: send one message that is held for reordering, so that a
- * program that posts few messages at a time does not wait for hold-us each time. Return false if
- * none is held.
+ * Send one message that is held for reordering. Call when the program polls and finds nothing: a
+ * program that posts few messages at a time would otherwise wait for hold-us each time. Return
+ * false if none is held.
  */
 bool sim_send_idle(struct sim_qp *qp);
 /** Complete all held sends as flushed. Call under the QP's lock. */
@@ -436,7 +436,7 @@ enum sim_status sim_transmit(struct sim_qp *qp, struct sim_wqe *wqe);
 /** Start the thread, which also holds the host's up mutex. Return 0, or an errno. */
 int sim_thread_start(void);
 void sim_thread_stop(void);
-/** Wake the thread at time at, ns, at which a QP has something to send. */
+/** Let the thread wake at `at`, ns: a QP has a message to send then. */
 void sim_thread_wake(uint64_t at);
 void sim_thread_add(struct sim_qp *qp);
 void sim_thread_del(struct sim_qp *qp);

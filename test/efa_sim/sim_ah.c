@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Protection domains and address handles. A device has one number for each GID. */
+/* Protection domains and address handles. All AHs of a device for one GID have the same number. */
 
 #include <errno.h>
 #include <pthread.h>

@@ -120,7 +120,7 @@ progress(struct sim_cq *cq)
 	}
 }
 
-/* Nothing can be polled: let a held message leave. Return false if none is held. */
+/* There is nothing to poll: send one held message of each QP. Return false if none is held. */
 static bool
 idle(struct sim_cq *cq)
 {

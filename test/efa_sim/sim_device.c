@@ -149,7 +149,7 @@ create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 	return sim_qp_create(context, attr, true);
 }
 
-/* verbs.h calls this for a UD QP that asks for nothing but a protection domain. */
+/* verbs.h calls this for a UD QP whose only extended attribute is the protection domain. */
 SIM_API struct ibv_qp *
 ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {

@@ -128,8 +128,8 @@ bool sim_peer_up(struct sim_peer *peer);
  */
 struct sim_inbox *sim_peer_inbox(struct sim_peer *peer, unsigned int device, uint32_t qpn);
 /**
- * Copy from the peer's memory, if the regions in the QP's domain allow it. Call under the peer's
- * lock.
+ * Carry out a READ: copy from the peer's memory, if a region in the protection domain of the
+ * inbox's QP allows it. Call under the peer's lock.
  */
 enum sim_status sim_peer_read(struct sim_peer *peer, const struct sim_inbox *inbox,
 			      const struct sim_wqe *wqe);

@@ -21,7 +21,7 @@ struct sim_mr {
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 static struct sim_mr *table[SIM_MRS]; /* by key; [0] is not used */
 static uint32_t last;		      /* where the search for a free entry begins */
-/* upper half of the next keys, so that a key of a deregistered region is refused */
+/* upper half of new keys: an entry that is used again gets a new key, so that the old is refused */
 static uint16_t round_nb;
 
 void

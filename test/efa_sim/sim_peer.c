@@ -55,7 +55,7 @@ sim_peer_fork(enum sim_fork when)
 	/* The child uses no AH of the parent, so it needs none of their peers. */
 	while (when == SIM_FORK_CHILD && (peer = LIST_FIRST(&peers.all)) != NULL) {
 		LIST_REMOVE(peer, next);
-		/* If the peer is locked, a thread of the parent was changing it: leave its maps. */
+		/* If the peer is locked, a thread of the parent was changing it: do not unmap. */
 		if (pthread_mutex_trylock(&peer->lock) == 0)
 			unmap(peer);
 		free(peer);

@@ -2,8 +2,8 @@
 
 /*
  * The operations of struct ibv_qp_ex: READs, and messages of later releases of libfabric. Work
- * requests between wr_start and wr_complete are on the list building, which belongs to the thread
- * that posts.
+ * requests between wr_start and wr_complete are on the QP's list `building`, which belongs to the
+ * thread that posts.
  */
 
 #include <errno.h>

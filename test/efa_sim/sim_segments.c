@@ -2,12 +2,13 @@
 
 /*
  * Remove the files of killed hosts from /dev/shm. For each of its endpoints the efa provider of
- * libfabric 1.17 also opens an endpoint of the shm provider, with megabytes of a file called
+ * libfabric 1.17 also opens an endpoint of the shm provider, which creates a file of some MiB
+ * called
  *
  *     GID of the endpoint, as inet_ntop() writes it | _ | QP | _ | qkey | _ | user
  *
- * A killed host can't remove it, and no other program does. The GID has the host's pid in it: the
- * next host removes the files of those that have ended.
+ * A killed host can't remove it, and no other program does. The GID contains the host's pid: each
+ * new host removes the files of hosts that have ended.
  */
 
 #include <arpa/inet.h>

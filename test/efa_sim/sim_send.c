@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The send queue of a QP: messages leave when they are posted, or are held and leave later.
+ * The send queue of a QP. A message leaves the queue, that is, it is sent, when it is posted; or it
+ * is held and leaves later.
  *
  *     posted --- held (reorder, delay) ---+--> delivered, completed
  *                   ^                     |
@@ -115,9 +116,9 @@ leave(struct sim_qp *qp, struct sim_wqe *wqe, uint64_t now)
 }
 
 /*
- * Tell whether the request may leave now: its time has come, or enough requests were posted after
- * it; and it does not overtake an ordered request that was posted a window of messages before it,
- * or earlier.
+ * May the request leave now? Two conditions: its time has come, or enough requests were posted
+ * after it; and `oldest`, the oldest ordered request, was posted less than a window (reorder)
+ * before it.
  */
 static bool
 due(const struct sim_qp *qp, const struct sim_wqe *wqe, const struct sim_wqe *oldest, uint64_t now)
@@ -134,7 +135,7 @@ release(struct sim_qp *qp, uint64_t now)
 	struct sim_wqe *wqe, *next, *oldest = NULL;
 	uint64_t wake = UINT64_MAX;
 
-	qp->wake_ns = 0; /* requests that are held again below are considered at the end */
+	qp->wake_ns = 0; /* the loop at the end also considers requests that leave() holds again */
 	for (wqe = TAILQ_FIRST(&qp->held); wqe != NULL; wqe = next) {
 		next = TAILQ_NEXT(wqe, next);
 		if (due(qp, wqe, oldest, now)) {

@@ -52,7 +52,7 @@ put(struct sim_qp *qp, struct sim_wqe *wqe, struct sim_inbox *inbox, uint32_t le
 	return status;
 }
 
-/* The destination's own configuration says when its network is cut off. */
+/* Count a message; cut the destination's network off after the number that it has configured. */
 static void
 count_received(struct sim_arena *arena)
 {

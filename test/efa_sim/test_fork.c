@@ -194,7 +194,7 @@ grandchildren(void)
 
 static _Atomic bool stop;
 
-/* Take every lock of the emulator, repeatedly. */
+/* Acquire and release every lock of the emulator, repeatedly. */
 static void *
 busy(void *arg)
 {

@@ -212,7 +212,7 @@ kills(void)
 	host_close(&host);
 }
 
-/* The memory that this process sends is unmapped, so the process dies while it fills the inbox. */
+/* Send memory whose file is truncated: SIGBUS kills this process while it fills the inbox. */
 static void
 dying(int fd, void *arg)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Reordering and delay, and that both depend on the seed alone. */
+/* Reordering and delay: the window is kept, and the order depends on the seed alone. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -33,8 +33,8 @@ take(struct ep *ep, struct order *order)
 }
 
 /*
- * Send NB messages from an endpoint to itself. If all is set, wait until all have arrived;
- * otherwise only take those that have, since the last ones wait for later posts.
+ * Send NB messages from an endpoint to itself. If `all` is set, wait until all have arrived;
+ * otherwise return without the last ones, which wait for later posts.
  */
 static void
 run(struct order *order, bool all)
@@ -105,7 +105,7 @@ check_window(const struct order *order, uint32_t window, uint32_t *most)
 
 static struct order order, other;
 
-/* Fewer than size messages overtake any one. Only later posts release messages: hold-us is 10 s. */
+/* Fewer than `size` messages overtake each one. Only later posts release them: hold-us is 10 s. */
 static void
 window(uint32_t size)
 {
@@ -200,7 +200,7 @@ seeds(void)
 	}
 }
 
-/* A program that polls in vain must not wait the 10 s of hold-us, and the window is kept. */
+/* A program that polls and finds nothing must not wait hold-us (10 s), and the window is kept. */
 static void
 polled_in_vain(void)
 {

@@ -194,7 +194,7 @@ threads(void)
 
 /*
  * Create and destroy queue pairs while another thread polls and the emulator's thread sends:
- * neither may use a queue pair that is gone.
+ * neither may use a queue pair that was destroyed.
  */
 static void *
 coming_and_going(void *arg)

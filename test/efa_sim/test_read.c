@@ -274,7 +274,7 @@ read_stopped(void)
 	CHECK(waitpid(r.child.pid, &status, WUNTRACED) == r.child.pid && WIFSTOPPED(status));
 	read_of(&r, r.shown.big_key, r.shown.big, BIG - 2, ST_OK);
 	compare(&r, 0, BIG - 2);
-	/* The QP still exists: a message fails for want of a receive, not of a queue pair. */
+	/* The QP still exists: a message fails because no receive is posted (ST_RNR). */
 	CHECK_EQUAL(post_send(&r.ep, 1, r.ah, &r.shown.addr, 0, 8), 0);
 	comp_expect(&r.ep, ST_RNR);
 	CHECK(kill(r.child.pid, SIGCONT) == 0);

@@ -159,7 +159,7 @@ child_echo(int fd, void *arg)
 	struct ep ep;
 
 	if (arg != NULL)
-		CHECK(close(STDIN_FILENO) == 0); /* its number is the arena's now */
+		CHECK(close(STDIN_FILENO) == 0); /* so the arena's descriptor gets the number 0 */
 	host_open(&host, 0);
 	ep_open(&ep, &host, NULL);
 	CHECK_EQUAL(post_recv(&ep, 1, 0, MTU), 0);

@@ -9,7 +9,7 @@
 
 #include "test.h"
 
-/* Posted receives and held sends are flushed; afterwards posts fail. */
+/* In the state ERR posted receives and held sends are flushed, and new posts fail. */
 static void
 flushed(void)
 {
@@ -27,7 +27,7 @@ flushed(void)
 	CHECK_EQUAL(post_recv(&a, 0, 0, 8), 0);
 	CHECK_EQUAL(post_recv(&a, 1, 0, 8), 0);
 	CHECK_EQUAL(post_recv(&a, 2, 0, 8), 0);
-	CHECK_EQUAL(post_send(&b, 9, ah, &a.addr, 0, 8), 0); /* takes receive 0 */
+	CHECK_EQUAL(post_send(&b, 9, ah, &a.addr, 0, 8), 0); /* completes receive 0 */
 	CHECK_EQUAL(comp_expect(&b, ST_OK), 9);
 	CHECK_EQUAL(post_send(&a, 3, ah, &b.addr, 0, 8), 0); /* RNR */
 	CHECK_EQUAL(post_send(&a, 4, ah, &b.addr, 0, 8), 0);
@@ -200,7 +200,9 @@ held(void)
 	}
 	CHECK_EQUAL(seen, 7);
 	CHECK_EQUAL(comp_expect(&b, ST_OK), 9);
-	/* Close a with a message in its send queue: no map of the message's peer may be left. */
+	/*
+	 * Close a with a message in its send queue: no mapping of the message's peer may be left.
+	 */
 	gone = ah_open(&host, &host.gid);
 	CHECK_EQUAL(post_send(&a, 1, gone, &b.addr, 0, 8), 0);
 	ah_close(gone);
@@ -293,8 +295,8 @@ bad_qpn(void)
 	comp_expect(&a, ST_OK);
 	comp_expect(&b, ST_OK);
 	/*
-	 * A send to b, which is destroyed, fails, also when c has b's QP number, but a different
-	 * qkey.
+	 * b is destroyed: a send to it fails, even when c has b's QP number, since c has a
+	 * different qkey.
 	 */
 	to = b.addr;
 	ep_close(&b);

@@ -44,8 +44,8 @@ payload(void)
 }
 
 /*
- * No receive, one that is too short, a wrong qkey, a wrong QPN: the send succeeds, and the datagram
- * is lost.
+ * There is no receive, the receive is too short, the qkey is wrong, the QPN is wrong: each time the
+ * send succeeds, and the datagram is lost.
  */
 static void
 lost(void)
