@@ -42,7 +42,7 @@ scribble(struct intruder *in)
 	uint64_t r = rnd(in), from = rnd(in) % at->len, i, n = 1 + r % 8;
 	uint8_t *mem = at->mem;
 
-	/* The victim reads the beginning of the memory more often. */
+	/* Write mostly to the beginning of the memory, which the victim reads more often. */
 	if ((r & 0x300) != 0)
 		from %= RTE_MIN(at->len, (size_t)8192);
 	if ((r & 0xfc00) == 0)
@@ -203,7 +203,8 @@ publish(struct intruder *in)
 	in->place = next & in->tx.mask;
 	in->nr++;
 	if (wild(in) && seldom(in, 20))
-		in->nr += 65536 - in->shape.nb; /* skip to the message number of a later lap */
+		in->nr += 65536 -
+			  in->shape.nb; /* the number of the message one round of the ring ago */
 }
 
 /* Change a message that was published. */
@@ -233,8 +234,8 @@ change(struct intruder *in)
 /* ---- acks ---- */
 
 /*
- * @return the place of a slot of the victim that waits for an ack, if there is one (*there: true),
- * else of any slot (*there: false)
+ * @return the index of a slot of the victim that waits for an ack (*there: true); if none waits,
+ * the index of any slot (*there: false)
  */
 static uint32_t
 some_unacked(struct intruder *in, bool *there)
@@ -371,7 +372,7 @@ counters(struct intruder *in)
 	}
 }
 
-/* Change the table of the intruder's regions, in which the victim looks up its own ops' keys. */
+/* Change the table of the intruder's regions, in which the victim looks up the keys of its ops. */
 static void
 scribble_table(struct intruder *in)
 {
@@ -422,7 +423,7 @@ words(struct intruder *in)
 	(void)leat_exchange_note(in->x, in->conn);
 }
 
-/* Change a slot in the victim's lane: its state, or all of it. */
+/* Change a slot in the victim's lane: its state, and sometimes its head. */
 static void
 their_slots(struct intruder *in)
 {

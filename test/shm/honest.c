@@ -522,7 +522,7 @@ honest_open(struct honest *victim, struct honest *bystander, struct leat_dev *de
 		      leat_ep_listen_addr(victim->ep, victim->addr, sizeof(victim->addr)) == 0,
 	      "listen: %s", leat_err_msg());
 	for (i = 0; i < conns; i++) {
-		/* Ids are given out in order: the first is 0. */
+		/* Peer ids are assigned in order: the first is 0. */
 		id.peer = (uint16_t)i;
 		if (!datagram)
 			CHECK(leat_mr_rkey(bystander->mr, bystander->slices + i * HONEST_SLICE,

@@ -54,7 +54,7 @@ struct honest_conn {
 struct honest {
 	struct leat_ep *ep;
 	bool datagram;
-	bool queued; /* receives are posted on the receive queue, and come back in order */
+	bool queued; /* receives are posted on the receive queue, and complete in order */
 	bool closing, shut;
 	uint64_t random;
 	uint8_t *slices;
@@ -80,7 +80,7 @@ struct honest {
 /* Open both endpoints, and wait until conns connections between them are up. */
 void honest_open(struct honest *victim, struct honest *bystander, struct leat_dev *dev,
 		 bool datagram, unsigned int conns, uint64_t seed);
-/* Poll both endpoints, check ops that come back, and post them again. */
+/* Poll both endpoints, check completed ops, and post them again. */
 void honest_turn(struct honest *victim, struct honest *bystander);
 /*
  * Check that each connection makes progress, and that the intruder left no peer and no op behind.

@@ -152,7 +152,7 @@ play(struct leat_dev *dev, const char *dir, uint64_t rounds)
 	honest_close(&victim, &bystander);
 }
 
-/* The dir= argument of the device. */
+/* Find the value of the device's argument dir=. @return buf, which holds it */
 static const char *
 directory(int argc, char **argv, char *buf, size_t len)
 {
@@ -183,7 +183,7 @@ main(int argc, char **argv)
 	argv[2] = argv[0];
 	(void)directory(argc, argv, dir, sizeof(dir));
 	/*
-	 * EAL ties its thread to one CPU, the same in all tests that run at this time: undo that.
+	 * EAL pins this thread to one CPU, the same in all concurrent tests: undo that.
 	 */
 	CHECK(sched_getaffinity(0, sizeof(cpus), &cpus) == 0, "affinity: %s", strerror(errno));
 	CHECK(leat_init(argc - 2, argv + 2) >= 0, "leat_init: %s", leat_err_msg());

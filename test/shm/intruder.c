@@ -18,8 +18,8 @@
 #define HUGE (2u << 20)
 
 /*
- * The private data, as struct honest_id. The magic is 0, so that the victim does not take the
- * intruder for the bystander.
+ * The private data, as struct honest_id. The magic is 0: so the victim knows that this is not the
+ * bystander.
  */
 struct id {
 	uint64_t magic;

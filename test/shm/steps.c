@@ -5,16 +5,16 @@
  *
  * In each scenario, or the named one, victims are killed after k instructions (steps): about KILLS
  * values of k are spread over all of the scenario, and as many lie right after steps whose effect
- * others see (steps_watch.h); SEED chooses them. KILLS 0: every k. After each kill
+ * the survivor can see (steps_watch.h); SEED chooses them. KILLS 0: every k. After each kill
  *
- *     - the victim's end is reported within a few turns, and every op to it has come back, once
+ *     - the victim's end is reported within a few turns, and every op to it has completed, once
  *     - messages from and to the victim arrive whole, in order and once; those it published arrive
  *     - the bystander's connection goes on
  *     - descriptors, mappings of shared memory and the directory are as before
  *
- * Now and then the victim is only stopped at step k. Meanwhile the bystander's connection goes on;
+ * One victim in STOP_EVERY is only stopped at step k. Meanwhile the bystander's connection goes on;
  * then the victim runs to its second mark, and the same checks are made. First of all the checks
- * are tested: each must fail when its fault is made on purpose.
+ * themselves are tested: each must fail when its fault is made on purpose.
  *
  * An argument dir=TMP of the device is replaced by a directory that this program makes. The program
  * executes itself again with LD_BIND_NOW, so that no step is in the dynamic linker, and with a
@@ -42,7 +42,7 @@
 
 /* Turns of the survivor within which the victim's end must be reported. */
 #define TURNS_TO_KNOW 100
-/* Time within which a sleeping survivor must wake, with its wait for a CPU on a loaded machine. */
+/* Time within which a sleeping survivor must wake; a loaded machine may give it no CPU for long. */
 #define TOLD_MS 5000
 /* Messages that the bystander must exchange after a kill, and while the victim is stopped. */
 #define MESSAGES_AFTER 2
@@ -54,7 +54,7 @@
 #define ARGS 64
 /* Victims that are started in advance. */
 #define ADVANCE 8
-/* In these first bytes of the region a change counts as visible: the counter, some words. */
+/* First bytes of the region, in which changes count as visible: the counter and some data. */
 #define WATCHED (STEPS_DATA + 64)
 #define TUNABLES                                                                                   \
 	"glibc.cpu.x86_rep_movsb_threshold=0x7fffffff:"                                            \
@@ -127,7 +127,7 @@ start_eal(void)
 	/* EAL changes the order of its arguments: pass a copy. */
 	CHECK(eal_argc < ARGS, "too many arguments");
 	memcpy(argv, eal_argv, ((size_t)eal_argc + 1) * sizeof(*argv));
-	/* EAL ties its thread to one CPU, the same in all concurrent tests: undo that. */
+	/* EAL pins this thread to one CPU, the same in all concurrent tests: undo that. */
 	CHECK(sched_getaffinity(0, sizeof(cpus), &cpus) == 0, "affinity: %s", strerror(errno));
 	CHECK(leat_init(eal_argc, argv) >= 0, "leat_init: %s", leat_err_msg());
 	CHECK(sched_setaffinity(0, sizeof(cpus), &cpus) == 0, "affinity: %s", strerror(errno));
@@ -242,8 +242,9 @@ turn_beside(const struct steps_scenario *sc)
 }
 
 /*
- * Let the victim run, and drive the survivor, until the victim stops. Signals from outside are not
- * delivered to it, as in stepper.h. @return false: it is at its second mark
+ * Let the victim run, and drive the survivor, until the victim stops. As in stepper.h, signals from
+ * outside are not delivered to the victim. @return true: it is at the breakpoint; false: it is at
+ * its second mark
  */
 static bool
 run_to_break(pid_t pid, const struct steps_scenario *sc)
@@ -288,7 +289,7 @@ step(pid_t pid, const struct steps_scenario *sc, unsigned int k)
 	return true;
 }
 
-/* The victim is dead: its connection must end soon, and all ops to it come back. */
+/* The victim is dead: wait until its connection has ended and all ops to it have completed. */
 static void
 wait_parted(const struct steps_scenario *sc)
 {
@@ -386,7 +387,7 @@ kill_after(const struct steps_scenario *sc, unsigned int k, const struct steps_l
 	return check_after(sc, before);
 }
 
-/* While the victim stands still at step k, the survivor takes back memory that the victim uses. */
+/* While the victim is stopped at step k, the survivor takes memory back: see steps_share.h. */
 static void
 take_after(const struct steps_scenario *sc, unsigned int k, bool region,
 	   const struct steps_left *before)
@@ -407,7 +408,7 @@ take_after(const struct steps_scenario *sc, unsigned int k, bool region,
 	steps_share_taken(&living);
 }
 
-/* The victim stands still for a while, then runs to its second mark. */
+/* Stop the victim at step k for a while, then let it run to its second mark. */
 static void
 stop_after(const struct steps_scenario *sc, unsigned int k, const struct steps_left *before)
 {
@@ -431,7 +432,7 @@ stop_after(const struct steps_scenario *sc, unsigned int k, const struct steps_l
 	      "lost: a victim that was stopped is through, without effect");
 }
 
-/* Note the steps of a victim that runs to its second mark. */
+/* Record the steps of one victim, up to its second mark, in trace. */
 static void
 record(const struct steps_scenario *sc, const struct steps_left *before)
 {
@@ -463,7 +464,7 @@ struct tally {
 	uint64_t seed;
 };
 
-/* Kill a victim after k steps, or stop it (1 in STOP_EVERY) and, if every, kill another one. */
+/* Kill a victim after k steps, or (1 in STOP_EVERY) stop it, and then with `every` kill another. */
 static void
 end_after(const struct steps_scenario *sc, unsigned int k, const struct steps_left *before,
 	  struct tally *t, bool every)
@@ -487,7 +488,7 @@ report(const struct steps_scenario *sc, const struct tally *t, size_t heap, uint
 	CHECK(heap <= HEAP_SLACK, "%zu bytes of heap more after %u victims", heap, t->victims);
 	CHECK(t->effect[0] > 0 && t->effect[1] > 0, "%s: %u kills before it took effect, %u after",
 	      sc->name, t->effect[0], t->effect[1]);
-	/* Most steps of these victims belong to the copy into the region. */
+	/* Most steps of these victims copy to the region: some must be killed while they do. */
 	CHECK(nb_busy > 0 || !steps_share_direct(sc) || sc->size != STEPS_SHARED,
 	      "%s: no victim was killed in the region", sc->name);
 	printf("ok %u - %s\n", ++number, sc->name);

@@ -14,7 +14,7 @@
  *     steps_victim.c    the victim's endpoint, and its actions between its two marks
  *     steps_scenario.c  the scenarios: the survivor's actions meanwhile, and its checks afterwards
  *     steps_zygote.c    victims with an EAL of their own, for share=1
- *     steps_share.c     the survivor takes back memory that the victim reaches at that moment
+ *     steps_share.c     the survivor takes memory back while the victim accesses it
  *     steps_left.c      counts descriptors, mappings and names, which no victim may leave behind
  *     steps_message.h   numbered messages with a pattern in each byte
  *
@@ -76,12 +76,13 @@ struct steps_hello {
 /* Notes of the victim in shared memory, which remain when it is dead. */
 struct steps_notes {
 	atomic_uint posted;   /* sends that post accepted */
-	atomic_uint done;     /* ops that came back with status 0 */
+	atomic_uint done;     /* ops that completed with status 0 */
 	atomic_uint received; /* messages */
+	/* flags: events CONNECT_REQ, CONNECTED, end of the connection; listens; has acted */
 	atomic_uint asked, up, ended, listens, through;
 	atomic_uint failed; /* ops and receives that ended with an error, after taken */
 	/* Written by the survivor. */
-	atomic_uint enough;	  /* all ops of the survivor have come back */
+	atomic_uint enough;	  /* all ops of the survivor have completed */
 	atomic_uint taken;	  /* the survivor disconnects or deregisters: ops may fail */
 	unsigned int nr;	  /* number of the scenario */
 	char addr[LEAT_ADDR_MAX]; /* where the survivor listens */
@@ -99,7 +100,7 @@ struct steps_node {
 	enum steps_role role;
 	struct leat_ep *ep;
 	struct leat_mr *mr;
-	struct leat_rkey mine, theirs; /* keys of the memory that the other endpoint accesses */
+	struct leat_rkey mine, theirs; /* keys of this and of the other endpoint's memory */
 	uint8_t *memory;
 	uint16_t peer; /* id of the other living endpoint */
 	bool up;
@@ -148,7 +149,7 @@ void steps_turn(struct steps_living *l, bool events);
 void steps_peer_reset(struct steps_living *l);
 /* Post the scenario's i-th op to the victim. */
 void steps_post(struct steps_living *l, unsigned int i);
-/* Has the victim's connection ended, with every op back? */
+/* Has the victim's connection ended, and every op to the victim completed? */
 bool steps_peer_gone(const struct steps_living *l);
 /* Register a region that the victim may reach. */
 struct leat_mr *steps_region(struct leat_ep *ep, uint8_t *mem, struct leat_rkey *key);
@@ -178,7 +179,7 @@ struct steps_victim {
 };
 
 void steps_victim_open(struct steps_victim *v, struct leat_dev *dev, struct steps_notes *notes);
-/* Take one event, if there is one. */
+/* Read one event, if there is one, and note it. */
 void steps_victim_event(struct steps_victim *v);
 /* Connect to the survivor, and wait until the connection is up. */
 void steps_victim_connect(struct steps_victim *v, const char *addr);

@@ -318,7 +318,7 @@ check_victim_posts(const struct steps_scenario *sc, const struct steps_living *l
 	case LEAT_OP_TSEND:
 		/*
 		 * A small message is copied, and published when post returns; a large one has
-		 * arrived only when its send came back.
+		 * arrived only when its send has completed.
 		 */
 		CHECK(atomic_load(&n->taken) != 0 ||
 			      l->v.received >= (sc->size == STEPS_LARGE ? done : posted),

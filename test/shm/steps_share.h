@@ -3,14 +3,15 @@
 #define STEPS_SHARE_H
 
 /*
- * The survivor takes back memory that the victim accesses directly, with share=1.
+ * With share=1 the victim accesses memory of the survivor directly. The survivor takes the memory
+ * back: it deregisters the region, or disconnects the victim.
  *
  *     the victim is killed       the region is deregistered at once, or after the DISCONNECTED
  *                                event: -EBUSY is allowed only before this event
- *     the victim is stopped      the region is deregistered, or the victim disconnected. From the
- *                                moment when that has succeeded, the memory must not change, and a
- *                                message whose send came back is whole or not there, though its
- *                                buffer is overwritten
+ *     the victim is stopped      the region is deregistered, or the victim disconnected. When that
+ *                                has succeeded, the region must not change any more. A message
+ *                                whose send has completed arrives whole or not at all, though the
+ *                                survivor then overwrites the send's buffer
  */
 
 #include "steps.h"

@@ -3,9 +3,9 @@
 #define STEPS_TRACE_H
 
 /*
- * Run a victim to its k-th instruction without a stop at each one before. One victim is stepped
- * through to its end once, and the address of each instruction noted. All victims are forks of one
- * process, so an instruction has the same address in each.
+ * Run a victim to its k-th instruction without a stop at each earlier one. One victim is
+ * single-stepped to its end, and the address of each instruction is recorded. All victims are forks
+ * of one process, so an instruction has the same address in each.
  *
  *     step                0   1   2   3   4   5   6   7   8 ...
  *     address             a   b   c   b   c   b   c   d   e
@@ -15,8 +15,9 @@
  * passes it as often as that address was passed before the anchor, and is then single-stepped.
  * The anchor is chosen so that the victim stops as seldom as possible.
  *
- * A victim that waits for the survivor may loop more or less often than the noted one: it is then
- * killed at the same instruction in a different iteration, or reaches its second mark before that.
+ * A victim that waits for the survivor may loop more or less often than the recorded one: it is
+ * then killed at the same instruction in a different iteration, or reaches its second mark before
+ * that.
  */
 
 #include <stdbool.h>
@@ -31,11 +32,11 @@ struct steps_trace {
 	unsigned int nb, room, nb_seen;
 };
 
-/* Note the step that the victim makes next. @return its address */
+/* Record the step that the victim makes next. @return its address */
 uint64_t steps_trace_add(struct steps_trace *t, pid_t pid);
-/* Others see the effect of the step that was added last. */
+/* Record that the survivor can see the effect of the step that was added last. */
 void steps_trace_seen(struct steps_trace *t);
-/* End the notes: all steps were added. */
+/* All steps were added: compute `passed` and `anchor`. */
 void steps_trace_end(struct steps_trace *t);
 void steps_trace_free(struct steps_trace *t);
 /* Set a breakpoint of the victim; 0: none. @return false: not possible */

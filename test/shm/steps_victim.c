@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The victim's endpoint, and what it does before and between its marks: see steps.h. */
+/* The victim's endpoint, and its actions before and between its marks: see steps.h. */
 
 #include <errno.h>
 #include <sched.h>
@@ -177,7 +177,7 @@ poll_ops(struct steps_victim *v)
 	(void)sched_yield();
 }
 
-/* Is the connection up, with ops or receives that have not come back? */
+/* Is the connection up, with ops or receives that have not completed? */
 static bool
 waits(const struct steps_scenario *sc, struct steps_notes *n)
 {

@@ -77,7 +77,7 @@ serve(pid_t survivor, int fd)
 	_exit(0);
 }
 
-/* Ask for a victim, which then waits. */
+/* Ask the zygote for a victim, which then waits until it is chosen. */
 static void
 add(void)
 {

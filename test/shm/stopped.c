@@ -4,8 +4,8 @@
  * leat-shm-stopped EAL-ARGUMENTS
  *
  * With share=1 an initiator executes its ops on the target's memory itself. Here it is stopped in
- * the middle of a WRITE (SIGSTOP): until the initiator has gone on or is dead, the target must not
- * regard the memory as its own again.
+ * the middle of a WRITE (SIGSTOP). Until the initiator has continued or is dead, the target must
+ * not get its memory back: deregister, disconnect and close do not complete.
  *
  *     target (this process)                     initiator (a child)
  *     a region                                  WRITE, WRITE, ... of all of the region
@@ -89,7 +89,7 @@ connected(struct leat_ep *ep, struct leat_event *ev)
 	return false;
 }
 
-/* Write until killed, or until a WRITE fails because the region was taken back. */
+/* Write until a WRITE fails because the target deregistered the region or disconnected. */
 static void
 initiator(void)
 {
@@ -191,7 +191,7 @@ let_in(void)
 static bool
 stop_it(void)
 {
-	/* memcpy() writes the ends of a buffer last. */
+	/* Look at words within the region: memcpy() writes both ends of a buffer last. */
 	const uint64_t *early = &t.words[WORDS / 8], *late = &t.words[WORDS - WORDS / 8];
 	const uint64_t old = __atomic_load_n(early, __ATOMIC_RELAXED);
 	int status;
@@ -277,7 +277,7 @@ test_deregister_and_go_on(void **state)
 	for (i = 0; i < WORDS; i++)
 		again += t.words[i];
 	assert_int_equal(sum, again);
-	/* The initiator learned of the deregistration at its next WRITE, and ended. */
+	/* The initiator's next WRITE failed because the region was deregistered, so it ended. */
 	assert_ends(0);
 	assert_int_equal(leat_ep_close(t.ep, 0, NULL, NULL), 0);
 }
