@@ -523,7 +523,7 @@ class Channel:
                 return self._checked(ret if ret != -errno.EAGAIN else -errno.ETIMEDOUT)
 
     def _recv(self, raw: _abi.Raw, timeout: float | None) -> tuple[Frame, int]:
-        """Return a frame, and how many frames are held, with this one; 0: it is consumed."""
+        """Return a frame, and the number of held frames, with this one; 0: it is consumed."""
         if self._kept is not None:
             return self._kept[0], 0
         array = (_abi.CFrame * 1)()
@@ -630,7 +630,7 @@ class Channel:
                         release(data)
                     done += 1
             finally:
-                # If this is interrupted, the next method settles it.
+                # If this is interrupted, _settle() in the next method call corrects the state.
                 if done > 0:
                     self._checked(self._lib.consume_some(raw, done))
                 if done < got:

@@ -13,10 +13,10 @@
         print(answer.effective)
 
 Reading costs the process nothing, and works even when the process hangs. The process checks every
-change of a setting. A setting changed under a lease goes back when the lease ends, at the latest
-with the session. Processes describe their settings and measurements themselves (Object.schema), so
-that this package knows no component. Errors are raised as TuneError, a subclass of OSError. See
-also doc/guide/tune-agents.md.
+change of a setting. A setting changed under a lease returns to its former value when the lease
+ends, at the latest when the session ends. Processes describe their settings and measurements
+themselves (Object.schema), so this package needs no knowledge of any component. Errors are raised
+as TuneError, a subclass of OSError. See also doc/guide/tune-agents.md.
 """
 
 import pkgutil

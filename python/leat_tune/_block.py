@@ -251,7 +251,7 @@ class Block:
                 return old
             if seq % 2 == 0 and self._read(_SEQ.size, offset) == data[: _SEQ.size]:
                 record = self._parse(head, data)
-                # The place may have been reused since the directory was read: then omit it.
+                # The record may have been replaced since its slot was read: then omit it.
                 return None if record is None or record.id != id else (seq, record)
             tries += 1
             if self._again(tries):

@@ -190,9 +190,9 @@ def locked(fd: int) -> bool:
 def sweep_dir(directory: Directory) -> int:
     """Remove the files of dead processes. Return how many were removed.
 
-    A process locks its block before it gives the file its name, so an unlocked block is dead for
-    good. It names the block before it creates the socket, and removes the socket before the block,
-    so a socket without a block has no process either.
+    A process locks its block before it gives the file its name, so the process of an unlocked block
+    has ended. A process names the block before it creates the socket, and removes the socket before
+    the block, so a socket without a block has no process either.
     """
     removed = 0
     for e in directory.entries():

@@ -170,7 +170,7 @@ def _serve(args: argparse.Namespace, collector: Collector, find, host: str, port
         return 1
     # A scraper that disconnects during an answer must not kill this program.
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    # Take signals with sigwait() only, so that they interrupt nothing.
+    # Block these signals and wait for them with sigwait(), so that they interrupt no call.
     wanted = {signal.SIGINT, signal.SIGTERM}
     signal.pthread_sigmask(signal.SIG_BLOCK, wanted)
     asker = _Asker(find) if args.rows != "none" else None

@@ -4,7 +4,7 @@
 The settings of one object are one change, which the process applies as a whole or not at all. To
 change several objects together, each is first changed under the session's lease. The leases are
 released, and the values kept, only when all objects have accepted. If an object refuses, or this
-program is killed half-way, the leases end and all objects go back.
+program is killed half-way, the leases end, and all objects return to their former values.
 
 A process has a bounded number of leases. With more than TOGETHER objects, and without --for, no
 leases are used: objects changed before a refusal stay changed, and the error message names them.

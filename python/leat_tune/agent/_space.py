@@ -178,7 +178,7 @@ class Space:
             places = [i + way * stride for way in (-1, 1, -2, 2)]
             places = [min(max(place, 0), knob.ordered - 1) for place in places]
         elif knob.ordered:
-            # From a special value back into the range: its ends and middles.
+            # From a special value go back into the range: to its ends and to two values between.
             last = knob.ordered - 1
             places = [0, last // 3, 2 * last // 3, last]
         places += range(knob.ordered, len(knob.values))

@@ -53,7 +53,7 @@ class _Scrape:
 
 
 class Collector:
-    """Reads the processes that scan() returns, for each scrape. Thread-safe; scrapes take turns."""
+    """Reads the processes that scan() returns, for each scrape. Thread-safe; scrapes run one by one."""
 
     def __init__(
         self,
