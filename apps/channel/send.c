@@ -21,7 +21,7 @@ struct sender {
 	uint64_t sent, dropped, empty; /* numbers of frames; empty: empty lines, not sent */
 	uint64_t line;		       /* number of the current line, from 1 */
 	char *buf;
-	size_t cap, start, have; /* bytes of buf: in all, before the data, of the data */
+	size_t cap, start, have; /* size of buf; offset and length of the data in it, bytes */
 };
 
 /* Print why a frame was not sent, and return the exit code. err: the library's positive errno */

@@ -94,7 +94,7 @@ rates_of(const struct leat_channel_info *was, const struct leat_channel_info *is
 	struct ct_rates r = { .seconds = (double)ns / (double)CT_NS_PER_S };
 	unsigned int k;
 
-	/* A counter that went back has the rate 0: counters are read one by one, or are corrupt. */
+	/* A counter that decreased has rate 0: it was read at a different moment, or is corrupt. */
 	for (k = 0; k < LEAT_CHANNEL_COUNTERS && ns > 0; k++) {
 		if (is->count[k] > was->count[k])
 			r.count[k] = (double)(is->count[k] - was->count[k]) / r.seconds;

@@ -92,7 +92,7 @@ ct_poll(int fd, short events, uint64_t ns)
 }
 
 /*
- * Write in pieces of PIPE_BUF: a pipe that poll() reports writable takes that much at once. So a
+ * Write in pieces of PIPE_BUF: a pipe that poll() reports writable accepts that much at once. So a
  * signal that comes between poll and write is noticed before the next piece.
  */
 static ssize_t

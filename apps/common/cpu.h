@@ -48,8 +48,9 @@ void cpu_load_get(struct cpu_load *l);
 uint64_t cpu_own_ns(const struct cpu_used *from, const struct cpu_used *to);
 
 /*
- * Return the share of a CPU's time between two readings, 0 to 1, that others used: the busy time
- * without own_ns, which is this program's. -1: unknown CPU, or the readings are too close together.
+ * Return the share of a CPU's time between two readings, 0 to 1, that other programs used: the busy
+ * time less own_ns, which is this program's. -1: unknown CPU, or the readings are too close
+ * together.
  */
 double cpu_others(const struct cpu_load *from, const struct cpu_load *to, uint32_t cpu,
 		  uint64_t own_ns);

@@ -3,8 +3,8 @@
 #define CURSOR_H
 
 /*
- * The position in a little-endian message that is written or read. An access past the end moves
- * nothing and sets `over`; reads then return 0 or "". So the parser of a hostile message reads all
+ * The position in a little-endian message that is written or read. An access past the end copies
+ * nothing, and sets `over`; reads then return 0 or "". So the parser of a hostile message reads all
  * fields, and checks `over` once.
  */
 

@@ -168,7 +168,7 @@ bool dr_modules_possible(const struct dr *d);
 /* Write a number of bytes as "512 MiB". @return buf */
 const char *dr_bytes(char *buf, size_t len, uint64_t bytes);
 
-/* ---- functions that a group of checks has for others ---- */
+/* ---- functions of one group of checks that other groups call ---- */
 
 bool dr_rdma_present(const struct dr *d);
 bool dr_efa_present(const struct dr *d);
@@ -177,7 +177,7 @@ void dr_rdma_ports(struct dr *d);
 void dr_rdma_gids(struct dr *d);
 void dr_rdma_mtu(struct dr *d);
 
-/* How far this program's libfabric offers a provider. */
+/* Can this program's libfabric use a provider? If not, why not? */
 enum dr_provider { DR_NO_LIBFABRIC, DR_NOT_BUILT_IN, DR_NOT_USABLE, DR_USABLE };
 enum dr_provider dr_provider(const char *name);
 

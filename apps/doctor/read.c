@@ -311,7 +311,7 @@ dr_list_count(const char *list)
 bool
 dr_plain(const char *name)
 {
-	/* a command would take a leading dash as an option; a dot may begin "..", a path upwards */
+	/* a command would read a leading dash as an option; a dot may begin "..", the parent */
 	if (*name == '\0' || *name == '-' || *name == '.')
 		return false;
 	for (; *name != '\0'; name++) {

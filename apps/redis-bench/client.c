@@ -105,7 +105,7 @@ lost_by(struct redb_client *c, int err)
 
 /* ---- send ---- */
 
-/* Account for n bytes that the connection has taken. */
+/* Account for n bytes that the connection has accepted. */
 static void
 sent(struct redb_client *c, size_t n)
 {
@@ -118,7 +118,7 @@ sent(struct redb_client *c, size_t n)
 	c->sent_bytes = n;
 }
 
-/* @return 0; -EAGAIN: the connection takes no more now; other negative: it has ended */
+/* @return 0; -EAGAIN: the connection has no room now; other negative: it has ended */
 static int
 send_some(struct redb_client *c)
 {

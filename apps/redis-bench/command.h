@@ -44,7 +44,7 @@ enum redb_piece_type { REDB_PIECE_TEXT, REDB_PIECE_KEY, REDB_PIECE_VALUE };
 struct redb_piece {
 	enum redb_piece_type type;
 	uint32_t slot;	  /* of a KEY or VALUE: index of the key in the request */
-	const char *text; /* of a TEXT: its place in redb_command.text */
+	const char *text; /* of a TEXT: pointer into redb_command.text */
 	size_t len;
 };
 

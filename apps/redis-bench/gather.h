@@ -46,7 +46,7 @@ redb_gather_begin(struct redb_gather *g, char *buf, size_t skip)
 	g->full = false;
 }
 
-/* Skip bytes of a piece that were written before. @return false: nothing of it is to be added */
+/* Skip bytes of a piece that were written before. @return false: add no byte of this piece */
 static inline bool
 redb_gather_enter(struct redb_gather *g, const void **p, size_t *len)
 {

@@ -241,7 +241,7 @@ peer_end(struct peer *p, bool drain)
 	TAILQ_INSERT_TAIL(&s->spare, p, link);
 }
 
-/* @return 0; -EAGAIN: the connection takes no more now; other negative: it has ended */
+/* @return 0; -EAGAIN: the connection has no room now; other negative: it has ended */
 static int
 send_some(struct peer *p)
 {

@@ -146,7 +146,7 @@ sock_want(struct redb_conn *c, uint32_t ready)
 static void
 sock_close(struct redb_conn *c, bool drain)
 {
-	/* The kernel sends what was written. */
+	/* `drain` makes no difference: the kernel always sends what was written. */
 	(void)drain;
 	leat_fd_del(&c->lfd);
 	(void)close(c->fd);

@@ -85,7 +85,9 @@ struct redb_transport {
 		       uint64_t timeout_us);
 	/* @return 0: connected; -EAGAIN: not yet; other negative: connecting has failed */
 	int (*connected)(struct redb_conn *c);
-	/* @return bytes taken, > 0; -EAGAIN: no room; other negative: the connection has ended */
+	/*
+	 * @return bytes accepted, > 0; -EAGAIN: no room; other negative: the connection has ended
+	 */
 	ssize_t (*writev)(struct redb_conn *c, const struct iovec *iov, int n);
 	/*
 	 * Borrow received bytes; the caller gives all of them back before the next call. @return

@@ -167,7 +167,7 @@ void
 redb_worker_connect_next(struct redb_worker *w)
 {
 	w->nb_next++;
-	/* The loop below has called this function: a client failed at once. The loop goes on. */
+	/* A client failed at once, inside the loop below, which will connect one more. */
 	if (w->connecting)
 		return;
 	w->connecting = true;

@@ -204,7 +204,7 @@ on_stream(struct leat_stream *s, uint32_t ready, void *arg)
 			gw_reverse_connected(c);
 			return;
 		}
-		/* The client has closed. Keep it if it sent bytes: the backend is to get them. */
+		/* The client has closed. If it sent bytes, keep it until the backend has them. */
 		if (leat_stream_borrow(c->stream, &data) > 0)
 			return;
 		gw_client_why(c, "the client left before the backend was reached", 0);

@@ -230,7 +230,7 @@ poller_add(struct gw *gw)
 	return ret < 0 ? ret : leat_poller_release_set(gw->poller, on_release);
 }
 
-/* Start a leg that has its net; after a failure gw_close() undoes everything. */
+/* Start a leg whose net is open; after a failure gw_close() undoes everything. */
 static int
 start(struct gw *gw)
 {

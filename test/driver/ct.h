@@ -258,7 +258,8 @@ int ct_try_mr(struct ct_side *s, uint64_t len, uint32_t access, uint64_t seed,
 	      struct leat_rkey *rkey);
 int ct_mr(struct ct_side *s, uint64_t len, uint32_t access, uint64_t seed, struct leat_rkey *rkey);
 /*
- * @return the offset of the first wrong byte, or -1; at: position in the pattern of the first byte
+ * Check that the region holds, in len bytes from off on, the pattern of seed from its byte `at` on.
+ * @return the offset of the first wrong byte, or -1
  */
 int64_t ct_mr_verify(struct ct_side *s, int mr, uint64_t off, uint64_t len, uint64_t seed,
 		     uint64_t at);

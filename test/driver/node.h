@@ -117,7 +117,7 @@ struct ct_node {
 
 	struct ct_logged *log; /* ring of CT_EVENT_LOG entries */
 	uint32_t nb_log;
-	/* by type: position in the log before which no event of this type waits to be taken */
+	/* by type: position in the log before which all events of this type are taken */
 	uint32_t log_from[LEAT_EV_SHUTDOWN + 1];
 	uint64_t ev_count[LEAT_EV_SHUTDOWN + 1];
 	uint8_t *peer_seen; /* by peer id: 1 + type of the peer's last event, or 0 */

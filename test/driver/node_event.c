@@ -199,8 +199,8 @@ waits(struct ct_node *n, uint32_t i, unsigned int type)
 }
 
 /*
- * Find an event that waits to be taken. A waiting request calls this again and again, so log_from[]
- * keeps the position up to which events of the type need no second look.
+ * Find a logged event that no request has taken yet. A waiting request calls this again and again,
+ * so log_from[] holds the position before which all events of the type are taken.
  */
 struct ct_logged *
 ct_node_event_find(struct ct_node *n, unsigned int type, uint16_t peer)

@@ -185,7 +185,7 @@ skip(const struct ct_test *t, unsigned int number, const char *why)
 	return SKIPPED;
 }
 
-/* Run one test with one seed. @return whether it did not fail */
+/* Run one test with one seed. @return false: it failed */
 static bool
 attempt(const struct ct_test *t)
 {

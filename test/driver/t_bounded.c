@@ -248,7 +248,7 @@ unexpected(uint64_t size, uint64_t total)
 	ct_note("%u of %u unexpected messages of %" PRIu64 " B were taken, memory grew by %" PRId64
 		" KiB",
 		res.done, s.count, size, (int64_t)(after - before));
-	/* c's messages are tagged, so that their receives are not taken by b's messages. */
+	/* c's messages are tagged, so that b's messages do not match their receives. */
 	if ((ct.info.ops & TSR) == TSR) {
 		struct ct_spec g = { .type = LEAT_OP_TRECV,
 				     .peer = LEAT_PEER_ANY,

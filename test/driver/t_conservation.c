@@ -378,7 +378,7 @@ read_half_answered(void)
 	ct_finish(&p.b);
 }
 
-/* Receives for any peer stay posted when a peer leaves, and serve the next one. */
+/* Receives for any peer stay posted when a peer leaves, and get the next peer's messages. */
 static void
 receives_outlive_peer(void)
 {

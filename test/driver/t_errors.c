@@ -176,8 +176,8 @@ missing_right_fn(struct exposed *e, uint8_t type, uint64_t size)
 }
 
 /*
- * Refused: READ of a region that grants only writing, all other types on one that grants only
- * reading.
+ * Refused: every type but READ on a region that grants only reading, and every type but WRITE on a
+ * region that grants only writing.
  */
 static void
 missing_right(void)
@@ -187,8 +187,8 @@ missing_right(void)
 }
 
 /*
- * Refused: atomics on a region with every right but theirs, all other types on one for atomics
- * only.
+ * Refused: each type on a region that grants every right but the one that the type needs, and WRITE
+ * and READ on a region that grants only atomics.
  */
 static void
 atomic_right(void)
@@ -214,7 +214,7 @@ deregistered(void)
 	each_onesided(deregistered_fn, 0);
 }
 
-/* A WRITE_IMM that is refused uses up no receive. */
+/* A WRITE_IMM that is refused completes no receive. */
 static void
 write_imm_refused(void)
 {

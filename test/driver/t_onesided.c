@@ -117,7 +117,7 @@ read_burst(void)
 	ct_pair_close(&p);
 }
 
-/* A READ returns what a WRITE before it wrote. */
+/* A READ that is posted after a WRITE has completed returns the written data. */
 static void
 read_after_write(void)
 {
@@ -222,7 +222,7 @@ write_imm_every_size(void)
 	ct_pair_close(&p);
 }
 
-/* WRITE_IMMs that come before their RECV wait for it. */
+/* WRITE_IMMs that arrive before their RECVs are posted complete these RECVs later. */
 static void
 write_imm_before_receive(void)
 {
@@ -260,7 +260,7 @@ write_imm_before_receive(void)
 	ct_pair_close(&p);
 }
 
-/* Messages and writes with immediates take receives from the same queue: none is lost. */
+/* Messages and WRITE_IMMs complete receives of the same queue: none is lost. */
 static void
 write_imm_among_messages(void)
 {

@@ -154,7 +154,7 @@ tagged(uint8_t type, uint16_t peer, uint64_t tag, uint64_t ignore, uint64_t seed
 				 .check = CT_DATA };
 }
 
-/* Messages with four tags, sent in a different order than the receives: each meets its receive. */
+/* Messages with four tags, sent in a different order than the receives: each completes its own. */
 static void
 tag_exact(void)
 {
@@ -180,7 +180,7 @@ tag_exact(void)
 	ct_pair_close(&p);
 }
 
-/* Ignored bits of the tag match any value; tag_in of the receive holds the whole tag that came. */
+/* Ignored bits of the tag match any value; the receive's tag_in is the whole tag of the message. */
 static void
 tag_ignore(void)
 {
@@ -296,7 +296,7 @@ imm(uint8_t send, uint8_t recv)
 	s.flags = LEAT_OP_F_IMM;
 	ct_wait_ok(&p.a, ct_stream(&p.a, &s), 30);
 	ct_wait_ok(&p.b, rx, 30);
-	/* Messages without an immediate follow: the receiver must see none. */
+	/* Messages without an immediate follow: their receives must not report one. */
 	s.type = recv;
 	s.peer = LEAT_PEER_ANY;
 	s.flags = 0;

@@ -30,7 +30,7 @@ draw_size(void)
 
 struct load {
 	struct ct_side *from, *to;
-	uint16_t peer; /* the receiving side, as a peer of the sender */
+	uint16_t peer; /* the sender's id for the receiving side */
 	int tx[PER_SIDE], rx[PER_SIDE];
 	uint32_t tx_count[PER_SIDE], rx_count[PER_SIDE];
 	unsigned int nb_tx, nb_rx;

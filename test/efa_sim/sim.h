@@ -360,7 +360,8 @@ struct sim_qp {
 
 	/** @name Send queue, under lock @{ */
 	/**
-	 * Also guards the QP's state, as does rq_lock: a change takes both, a reader one of them.
+	 * Also guards the QP's state, as does rq_lock: a writer holds both locks, a reader one of
+	 * them.
 	 */
 	pthread_mutex_t lock;
 	struct sim_wqe *wqes;
@@ -395,7 +396,7 @@ void sim_qp_forget(struct sim_qp *qp);
 /* ---- sim_recv.c ---- */
 
 int sim_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
-/** Take the next message from a QP's inbox. Return false if there is none. */
+/** Receive the next message from a QP's inbox. Return false if there is none. */
 bool sim_recv_poll(struct sim_qp *qp, struct sim_cqe *cqe);
 /** Complete all posted receives as flushed. Call under rq_lock. */
 void sim_recv_flush(struct sim_qp *qp);

@@ -13,7 +13,7 @@
 /* The first position, so that positions wrap to 0 soon in each run. */
 #define FIRST (UINT32_MAX - 99)
 
-/* After this many empty polls in a row one message that is held for reordering leaves. */
+/* After this many empty polls in a row, idle() sends messages that are held for reordering. */
 #define EMPTY_MAX 16
 
 static struct sim_cq *

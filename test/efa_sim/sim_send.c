@@ -73,7 +73,7 @@ sim_wqe_length(const struct sim_wqe *wqe)
 	return length;
 }
 
-/* Count the message if one that was posted later has left before. */
+/* Count the message as overtaken if one that was posted later has left before it. */
 static void
 count_overtaken(struct sim_qp *qp, const struct sim_wqe *wqe)
 {

@@ -89,7 +89,7 @@ void host_close(struct host *host);
 
 /* ---- one queue pair with a completion queue and memory of its own ---- */
 
-/** Data that a sender needs; sent through a pipe. */
+/** Data that a sender needs; processes pass it through their socket. */
 struct addr {
 	union ibv_gid gid;
 	uint32_t qpn, qkey;

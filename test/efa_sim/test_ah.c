@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Address handles: their numbers, and what a receiver learns about a sender's handle. */
+/* Address handles: their numbers, and the number or GID that a receive reports of its sender. */
 
 #include <errno.h>
 #include <string.h>

@@ -93,7 +93,7 @@ parents_objects(void)
 	parent_close(&p);
 }
 
-/* The child is another host, with QP numbers of its own; it and the parent send to each other. */
+/* The child is another host: both hosts may have equal QP numbers, and send to each other. */
 static void
 new_host(int fd, void *arg)
 {

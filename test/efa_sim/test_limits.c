@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Depths and numbers of objects: what exceeds a limit is refused and counted; a freed place can be
- * used again.
+ * Depths and numbers of objects: what exceeds a limit is refused and counted; what was freed can be
+ * allocated again.
  */
 
 #include <errno.h>
@@ -27,7 +27,7 @@ send_depth(void)
 	CHECK_EQUAL(post_send(&a, 16, ah, &a.addr, 0, 8), ENOMEM);
 	CHECK_EQUAL(post_read(&a, 16, ah, &a.addr, a.addr.mem, 0, 8), ENOMEM);
 	CHECK_EQUAL(post_recv(&a, 99, 0, 8), 0);
-	/* A place becomes free when its completion is polled, not when the send completes. */
+	/* Polling the completion, and not the send's completing, frees an entry of the queue. */
 	for (int nb = 0; nb < 2; nb++) {
 		struct comp comp;
 
@@ -41,7 +41,7 @@ send_depth(void)
 	host_close(&host);
 }
 
-/* A request keeps its place in the queue until its completion is polled. */
+/* A request uses an entry of the send queue until its completion is polled. */
 static void
 unpolled(void)
 {

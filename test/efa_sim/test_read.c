@@ -299,7 +299,10 @@ reuse(int fd, void *arg)
 	ep_open(&ep, &host, NULL);
 	shown = ep.addr;
 	for (int i = 0; i < ROUNDS; i++) {
-		/* Write the second half first, to meet a READ that began with the first byte. */
+		/*
+		 * Write the second half first: a READ under way may then see old bytes and new
+		 * ones.
+		 */
 		memset(ep.mem + REUSED / 2, i, REUSED / 2);
 		memset(ep.mem, i, REUSED / 2);
 		mr = ibv_reg_mr(host.pd, ep.mem, REUSED, IBV_ACCESS_REMOTE_READ);

@@ -72,7 +72,7 @@ sizes(void)
 	host_close(&host);
 }
 
-/* A message is gathered from two places, and scattered to two. */
+/* A message is gathered from two buffers, and scattered to two. */
 static void
 pieces(void)
 {
@@ -284,8 +284,8 @@ one_of_many(int fd, void *arg)
 		uint32_t place = i % 64 * 1024;
 
 		/*
-		 * A place of the buffer is free again when its last message has completed; messages
-		 * complete in any order.
+		 * A part of the memory can be filled again when the last message from it has
+		 * completed; messages complete in any order.
 		 */
 		for (; i >= 64 && ep.mem[place + LONG] != 0; done++) {
 			comp_wait(&ep, &comp);

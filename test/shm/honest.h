@@ -21,7 +21,7 @@
 
 #include "../lives/traffic.h" /* CHECK, UNTIL */
 
-#define HONEST_CONNS 18 /* together with the intruder's, more than a poll checks one by one */
+#define HONEST_CONNS 18 /* more than RING_FEW (ring_pvt.h): polls check marked connections only */
 #define HONEST_PEERS 24
 #define HONEST_WINDOW 3
 #define HONEST_RECVS 24

@@ -135,7 +135,7 @@ start_eal(void)
 	CHECK(device != NULL, "no device");
 }
 
-/* Listen once more, which takes over, and removes, the name that a killed listener left. */
+/* Listen at the name that a killed listener left, and close, which removes the name. */
 static void
 take_over_name(void)
 {
@@ -520,7 +520,7 @@ run(const struct steps_scenario *sc, unsigned int kills, uint64_t seed)
 	stride = kills == 0 ? trace.nb_seen + 1 : trace.nb_seen / kills + 1;
 	for (k = (unsigned int)(seed % stride); kills > 0 && k < trace.nb_seen; k += stride)
 		end_after(sc, trace.seen[k] + 1, &before, &t, false);
-	/* The first visible steps announce that the victim enters the region. */
+	/* In its first visible steps the victim announces that it enters the region: stop there. */
 	for (k = 0; steps_share_direct(sc) && k < RTE_MIN(trace.nb_seen, 2u); k++) {
 		take_after(sc, trace.seen[k], true, &before);
 		take_after(sc, trace.seen[k], false, &before);

@@ -53,7 +53,7 @@ class _Scrape:
 
 
 class Collector:
-    """Reads the processes that scan() returns, for each scrape. Thread-safe; scrapes run one by one."""
+    """Reads the processes that scan() returns, for each scrape. Thread-safe; scrapes are serial."""
 
     def __init__(
         self,
