@@ -54,8 +54,8 @@ end(void *arg)
 }
 
 /*
- * Run a program in a child, on two lcores that share a CPU; a and b are more arguments. @return its
- * exit code, or SIGNAL plus the signal that ended it
+ * Run a program in a child, on two lcores that share a CPU; a and b: further arguments, or NULL.
+ * @return its exit code, or SIGNAL plus the signal that ended it
  */
 static int
 run(const struct leat_app *app, const char *a, const char *b)
@@ -74,7 +74,7 @@ run(const struct leat_app *app, const char *a, const char *b)
 	if (pid == 0) {
 		int code = leat_app_run(argc, argv, app);
 
-		/* All tasks have ended and are freed, unless the program did not come to rest. */
+		/* After a clean end leat_app_run() has freed all tasks and reactors. */
 		CHECK(leat_app_count() == 0 || code != LEAT_APP_OK);
 		CHECK(nb_ended == (app->end != NULL && nb_started > 0 ? 1 : 0));
 		_exit(code);
@@ -198,8 +198,8 @@ deaf(void *arg)
 }
 
 /*
- * A task that does not come to rest is named in the error, and memory that it may still use is not
- * freed.
+ * deaf() masks its cancellation and still sleeps when stop_us is over: the error names its task,
+ * and memory that the task may still use is not freed.
  */
 static void
 test_deadline(void **state)
@@ -298,7 +298,10 @@ device_is(void *arg)
 	return 0;
 }
 
-/* The device is the command line's, else the program's, else ring. */
+/*
+ * A leat device on the command line replaces the program's default device. An empty default opens
+ * none.
+ */
 static void
 test_device(void **state)
 {
@@ -320,7 +323,10 @@ test_device(void **state)
 
 static const char *const front[] = { "--list", "--json", NULL };
 
-/* The options of `front` come first in argv. */
+/*
+ * leat_app_run() passes the options that `front` names to parse(), although they stand in front of
+ * "--".
+ */
 static int
 parse_front(int argc, char **argv, void *arg)
 {
@@ -340,7 +346,10 @@ test_front(void **state)
 	(void)state;
 	/* The exit code is the one that was given first, before all options were parsed. */
 	assert_int_equal(run(&app, "--json", "--list"), 5);
-	/* Without `front`, these are arguments of EAL. */
+	/*
+	 * Without `front`, these are arguments of EAL: parse() gets none of them, and its CHECK
+	 * fails.
+	 */
 	assert_int_equal(run(&other, "--json", "--list"), WRONG);
 }
 
@@ -392,7 +401,7 @@ start_interrupted(void *arg)
 	return wait_for_stop();
 }
 
-/* A stop before reactors exist: they are stopped as soon as they run. */
+/* A signal that arrives before the reactors exist stops them as soon as they run. */
 static void
 test_early_signal(void **state)
 {
@@ -406,7 +415,7 @@ test_early_signal(void **state)
 	assert_int_equal(run(&app, NULL, NULL), LEAT_APP_OK);
 }
 
-/* Play the handler of a library that replaces the program's. */
+/* A handler that a library installs in place of the program's; it must never run. */
 static void
 foreign_handler(int sig)
 {
@@ -414,7 +423,7 @@ foreign_handler(int sig)
 	_exit(WRONG);
 }
 
-/* Install handlers as libraries below drivers do, exactly when a signal arrives. */
+/* Install handlers, as libraries below drivers do, and raise a signal at once: it is held back. */
 static void
 probe_interrupted(void)
 {
@@ -433,8 +442,8 @@ never_begin(void *arg)
 }
 
 /*
- * A signal while a device is being opened is taken when the device is open, and the program does
- * not begin.
+ * A signal that arrives while a device is being opened is handled when the device is open; begin()
+ * is then not called.
  */
 static void
 test_signal_in_open(void **state)

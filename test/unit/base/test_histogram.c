@@ -114,8 +114,8 @@ bucket_of(struct leat_histogram *h, uint64_t value)
 }
 
 /*
- * Each bucket is found from both of its ends, is adjacent to its neighbours, and is at most as wide
- * as a 64th of its lowest value, plus 1.
+ * The values at both ends of a bucket fall into it. It is adjacent to its neighbours, and is at
+ * most as wide as a 64th of its lowest value, plus 1.
  */
 static void
 test_buckets_are_seamless(void **state)
@@ -362,7 +362,9 @@ test_packed(void **state)
 	leat_histogram_free(got);
 }
 
-/* The encoding of two values in two buckets is refused if its byte at `at` is `byte`. */
+/*
+ * leat_histogram_unpack() refuses a packed histogram of two values if its byte at `at` is `byte`.
+ */
 static void
 test_packed_lies(void **state)
 {
@@ -374,8 +376,8 @@ test_packed_lies(void **state)
 		{ 8, 4 },    /* min is in another bucket */
 		{ 16, 8 },   /* max */
 		{ 56, 1 },   /* buckets */
-		{ 56, 3 },   /* more than there are bytes for */
-		{ 57, 16 },  /* more than a histogram has */
+		{ 56, 3 },   /* more buckets than there are bytes for */
+		{ 57, 16 },  /* more buckets than a histogram has */
 		{ 60, 7 },   /* buckets not in rising order */
 		{ 71, 15 },  /* bucket index */
 		{ 62, 0 },   /* an empty bucket */

@@ -8,7 +8,7 @@
 #include <leat_wheel.h>
 
 #define TICK 1024
-#define TURN ((uint64_t)LEAT_WHEEL_SLOTS * TICK)
+#define TURN ((uint64_t)LEAT_WHEEL_SLOTS * TICK) /* a turn: all slots of level 0 */
 #define START (UINT64_C(1000) * TURN + 17)
 #define ALL UINT32_MAX
 
@@ -58,7 +58,7 @@ test_empty(void **state)
 	assert_int_equal(leat_wheel_count(&wheel), 0);
 }
 
-/* A timer fires once, exactly in the cycle of its expiry, wherever in a tick that is. */
+/* A timer fires once, exactly in the cycle of its expiry, wherever in a tick this cycle lies. */
 static void
 test_fires_once_at_expiry(void **state)
 {
@@ -159,8 +159,8 @@ test_behind_tick(void **state)
 		assert_int_equal(t.fired, i + 1);
 	}
 	/*
-	 * A timer that is added with an expiry before the position of a wheel that has moved on
-	 * fires in the next run, too.
+	 * The wheel has moved on: a timer whose expiry is before the wheel's new position fires in
+	 * the next run, too.
 	 */
 	assert_int_equal(run(START + 3 * TURN / 2), 0);
 	leat_wheel_add(&wheel, &t.node, START + TURN);
@@ -196,7 +196,9 @@ test_delete(void **state)
 	leat_wheel_del(&wheel, &t[0].node);
 	assert_int_equal(leat_wheel_count(&wheel), 0);
 
-	/* Timers of one slot: first, middle and last of the list. */
+	/*
+	 * Delete each of three timers in one slot: the first, the middle and the last of the list.
+	 */
 	for (i = 0; i < 3; i++) {
 		unsigned int j;
 
@@ -247,8 +249,8 @@ test_never(void **state)
 }
 
 /*
- * At most `max` callbacks run at once; the other expired timers fire in the next runs, can be
- * deleted meanwhile, and the wheel says that they are due.
+ * A run calls at most `max` callbacks; the other expired timers fire in the next runs, can be
+ * deleted meanwhile, and leat_wheel_next() says that they are due.
  */
 static void
 test_max(void **state)
@@ -462,7 +464,10 @@ test_against_model(void **state)
 				leat_wheel_del(&wheel, &t[k].node);
 				expiry[k] = UINT64_MAX;
 			} else {
-				/* -2^10..2^22 from now, small ones as likely as large ones. */
+				/*
+				 * From 2^10 cycles before now to 2^22 after it, short distances as
+				 * likely as long ones.
+				 */
 				expiry[k] = now + ((r >> 32) & ((1U << (r >> 8) % 23) - 1)) -
 					    (r >> 16) % TICK;
 				leat_wheel_add(&wheel, &t[k].node, expiry[k]);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Counts the timers that the wheel visits: with a million timers, and for a loop that sleeps. */
+/*
+ * What the wheel costs, counted in steps (LEAT_WHEEL_STEPS in leat_wheel.h): with a million timers,
+ * and for a loop that sleeps.
+ */
 
 #include "leat_cmocka.h"
 
@@ -225,7 +228,10 @@ test_jump(void **state)
 	assert_int_equal(fired, MILLION);
 }
 
-/* A run that reached its limit says whether timers may have expired, or only sorting is left. */
+/*
+ * After a run that reached its limit, leat_wheel_late() is true only if expired timers may be left,
+ * not if there are only timers to sort.
+ */
 static void
 test_late(void **state)
 {
@@ -241,12 +247,12 @@ test_late(void **state)
 	for (runs = 0; leat_wheel_late(&wheel, now); runs++)
 		run();
 	assert_int_equal(fired, expired);
-	/* Each timer was sorted at most once, and visited once more if its tick is the present. */
+	/*
+	 * Each timer was sorted at most once, and visited once more if its tick is the present one.
+	 */
 	assert_in_range(runs, expired / PER_RUN, expired / PER_RUN + BURST / LEAT_WHEEL_STEPS + 2);
 
-	/*
-	 * No timer expires here: the slots ahead are sorted in many runs, and no timer is late.
-	 */
+	/* No timer expires here: many runs only sort the slots ahead, so the wheel is not late. */
 	add_many(BURST, 40 * MS, 20 * MS);
 	fired = 0;
 	for (now += MS; run() == 0 && leat_wheel_due(&wheel) > now; now += 100 * US)
@@ -266,7 +272,7 @@ test_sleeper_wakes_once(void **state)
 	(void)state;
 	for (i = 0; i < RTE_DIM(delays); i++) {
 		leat_wheel_add(&wheel, &many[i], now + delays[i]);
-		/* A deleted timer wakes nothing. */
+		/* A deleted timer does not wake the loop. */
 		leat_wheel_add(&wheel, &many[100], now + delays[i] / 2);
 		leat_wheel_del(&wheel, &many[100]);
 	}

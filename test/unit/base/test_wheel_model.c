@@ -19,7 +19,7 @@
 struct timer {
 	struct leat_wheel_node node;
 	uint64_t expiry; /* the model's expiry; NEVER: not queued */
-	uint64_t place;	 /* the tick in whose turn the timer fires */
+	uint64_t place;	 /* the tick with whose timers this one fires */
 	uint32_t added;	 /* the run whose callback added the timer; 0: none */
 };
 
@@ -136,7 +136,10 @@ check_next(void)
 
 	assert_true(leat_wheel_due(&wheel) <= first);
 	assert_true(leat_wheel_next(&wheel) <= first);
-	/* After a run that reached its limit (leat_wheel_due() is 0) leat_wheel_next() is early. */
+	/*
+	 * After a run that reached its limit (leat_wheel_due() is 0) leat_wheel_next() may be too
+	 * early.
+	 */
 	if (nb_queued <= 8 && due == 0 && leat_wheel_due(&wheel) != 0)
 		assert_int_equal(leat_wheel_next(&wheel), first);
 }
@@ -165,7 +168,7 @@ run_all(void)
 	(void)first_expiry(&due);
 	/*
 	 * Expired timers may be left: by runs that reached their limit, or since the clock went
-	 * back. They fire in the turn of the wheel's present tick.
+	 * back. They fire with the timers of the wheel's present tick.
 	 */
 	for (i = 0; i < TIMERS; i++)
 		timers[i].place = RTE_MAX(timers[i].place, wheel.tick);

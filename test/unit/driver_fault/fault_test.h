@@ -3,9 +3,9 @@
 #define FAULT_TEST_H
 
 /*
- * Shared by the tests of fault devices: leat with several of them over one ring device, a clock
- * that stands still until a test advances it, and pairs of endpoints driven by one thread. So every
- * run is the same.
+ * Shared by the tests of fault devices: several of them over two ring devices, one of messages and
+ * one of datagrams; a clock that stands still until a test advances it, and pairs of endpoints
+ * driven by one thread. So every run of a test is the same.
  */
 
 #include <leat_fabric.h>
@@ -57,19 +57,19 @@ struct fault_pair {
 };
 
 /*
- * Open a, named name, on device dev, and b on the ring device whose endpoints are of the same type
- * as those of dev.
+ * Open endpoint a, with this name, on device dev, and endpoint b on the ring device whose endpoints
+ * have the same type. Connect them.
  */
 void fault_pair_open(struct fault_pair *p, const char *dev, const char *name);
 void fault_pair_open_conf(struct fault_pair *p, const char *dev, const struct leat_ep_conf *of_a);
 void fault_pair_connect(struct fault_pair *p);
 void fault_pair_close(struct fault_pair *p);
 /*
- * Poll both, and advance the clock by a microsecond.
- * @return number of ops that came back at a; got holds them
+ * Run a turn: advance the clock by a microsecond, and poll both endpoints.
+ * @return number of completed ops of a, which got holds
  */
 uint16_t fault_pair_turn(struct fault_pair *p, struct leat_op **got, uint16_t max);
-/* Wait for an event of this type of an endpoint; any other event is an error. */
+/* Wait for the next event of ep, and check that it is of this type. */
 void fault_test_event(struct fault_pair *p, struct leat_ep *ep, enum leat_event_type type,
 		      struct leat_event *ev);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Device arguments: what each value means, which values are refused, and with which words. */
+/* Device arguments: what each value means, which values are refused, and what the errors say. */
 
 #include <stdio.h>
 #include <string.h>

@@ -40,7 +40,7 @@ pair_open(const char *dev, const char *name)
 	}
 }
 
-/* The datagrams that arrived at b, in this order, and the ops that came back at a, with turns. */
+/* The datagrams in the order in which they arrived at b; the completions at a, with their turns. */
 struct trace {
 	uint32_t came, back;
 	uint8_t msg[RECVS];

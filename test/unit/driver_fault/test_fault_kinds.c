@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Each kind of fault by itself: that it happens, is counted, and breaks no promise. */
+/* Each kind of fault by itself: that it happens, is counted, and breaks no guarantee of the API. */
 
 #include <string.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include "fault_test.h"
 
 #define N 100
-#define SIZE 200 /* too large to complete in post */
+#define SIZE 200 /* too large to complete inside leat_ep_post() */
 
 static struct leat_op ops[N], others[N];
 static char out[N][256], in[N][256];

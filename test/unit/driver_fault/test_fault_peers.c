@@ -37,10 +37,7 @@ turns(uint32_t n)
 	return seen;
 }
 
-/*
- * While a peer is stalled nothing goes to it or comes from it; afterwards everything does, in
- * order.
- */
+/* While a peer is stalled no message goes to it or comes from it; afterwards all do, in order. */
 static void
 stall(void **state)
 {
@@ -100,7 +97,7 @@ cancel_stalled(void **state)
 	fault_pair_close(&p);
 }
 
-/* A peer that ends while it is stalled: ops that waited for it come back. */
+/* A stalled peer is disconnected: the ops that waited for it come back. */
 static void
 disconnect_stalled(void **state)
 {

@@ -29,7 +29,7 @@ struct node {
 	struct leat_ep *ep;
 	uint16_t peer;
 	bool up;
-	int down; /* status of DISCONNECTED; 1: not disconnected */
+	int down; /* status of DISCONNECTED or CONNECT_FAILED; 1: neither has come */
 	uint32_t nb_done;
 	uint16_t requests, connects;
 };
@@ -157,7 +157,7 @@ pair_post(struct pair *p, struct node *n, struct leat_op *op)
 	}
 }
 
-/* Register a region, and fill in the remote key that the peer needs. */
+/* Register a region. Unless key is NULL, set it to the remote key that the peer needs. */
 static inline struct leat_mr *
 reg(struct leat_ep *ep, void *buf, size_t len, struct leat_rkey *key)
 {

@@ -4,7 +4,7 @@
 
 /*
  * stream_send() sends MESSAGES numbers from endpoint a of a pair to b. stream_receive() receives
- * them; until then they wait at b without a receive.
+ * them; until then they wait at b as unexpected messages.
  */
 
 #include "pair.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A peer sends messages that no receive takes, over providers that would keep them without a limit:
- * by default that peer's sends wait, and another peer's messages go on. Two sides with different
- * tags= arguments do not connect.
+ * A peer sends messages that no receive matches, over providers that would keep them without a
+ * limit. By default the driver makes that peer's sends wait, while another peer's messages still
+ * arrive. Two sides with different tags= arguments do not connect.
  */
 
 #include "pair.h"
@@ -129,7 +129,10 @@ flood(unsigned int which, bool tagged)
 		n++;
 	}
 	assert_true(n > 4 * WINDOW);
-	/* Not with untagged messages: a receive of this exchange would match one of the guest's. */
+	/*
+	 * Skip this for untagged messages: the receives of talk() would match messages of the
+	 * guest.
+	 */
 	if (tagged)
 		talk(there, tagged, TRIPS);
 	for (i = 0; i < 2000; i++)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Programs that name another endpoint's provider address in the exchange of addresses. a and b are
- * connected and honest. The hostile side speaks TCP only: it repeats what a or b sent to it.
+ * Hostile programs that claim another endpoint's provider address in the exchange of addresses. a
+ * and b are connected and honest. The hostile program speaks TCP only: it repeats what a or b sent
+ * to it.
  */
 
 #include <arpa/inet.h>
@@ -18,7 +19,7 @@ struct claims {
 	struct pair p;
 	struct leat_dev *dev;
 	struct stream s;
-	uint16_t a, b; /* their peer ids */
+	uint16_t a, b; /* id of b at a, and of a at b */
 	uint8_t hello[MSG_MAX], answer[MSG_MAX];
 	size_t hello_len, answer_len;
 };
@@ -143,7 +144,7 @@ receive_all(struct claims *c, uint64_t seed)
 	stream_receive(&c->s, &c->p, c->b, seed);
 }
 
-/* Learn the HELLO that a sends to a listener; it contains the address of a. */
+/* Record the HELLO that a sends to a listener; it contains the address of a. */
 static void
 learn_hello(struct claims *c)
 {
@@ -161,7 +162,7 @@ learn_hello(struct claims *c)
 	c->p.a.up = true;
 }
 
-/* The message that a client without an endpoint sends next. */
+/* What the hostile program sends after its HELLO or its answer to one. */
 enum then {
 	NOTHING,
 	READY,
@@ -183,7 +184,7 @@ send_next(int fd, const struct claims *c, enum then then)
 /* ---- tests ---- */
 
 /*
- * A client names the address of a, sends one of the messages of enum then, or a part of the HELLO,
+ * A client claims the address of a, sends one of the messages of enum then, or a part of the HELLO,
  * and resets its TCP connection: the traffic between a and b goes on undisturbed.
  */
 static void
@@ -226,7 +227,7 @@ client(void **state)
 	claims_close(&c);
 }
 
-/* A client names the address of a before a itself connects. */
+/* A client claims the address of a before a itself connects: a can connect all the same. */
 static void
 name_first(const char *dev, enum then then)
 {
@@ -268,7 +269,9 @@ client_first(void **state)
 		name_first(*state, (enum then)then);
 }
 
-/* A listener names the address of b: a must not take the listener for b. */
+/*
+ * A listener claims the address of b: a's connect to it fails, and messages from a still reach b.
+ */
 static void
 listener(void **state)
 {

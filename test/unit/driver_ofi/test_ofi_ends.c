@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Ends of connections, and what they must not disturb: the loop, which never waits for an end, and
- * the messages of other connections, even between the same two endpoints.
+ * Ends of connections. No call waits for one, and the messages of other connections arrive
+ * undisturbed, even between the same two endpoints.
  */
 
 #include <dirent.h>
@@ -71,7 +71,7 @@ cut(int fd)
 struct conns {
 	struct pair p;
 	int fd[CONNS];
-	uint16_t a[CONNS], b[CONNS]; /* their peer ids */
+	uint16_t a[CONNS], b[CONNS]; /* ids of b at a, and of a at b */
 	struct stream s;
 };
 

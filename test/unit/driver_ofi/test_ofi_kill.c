@@ -206,7 +206,7 @@ struct parent {
 	uint8_t *buf;
 	struct leat_mr *mr;
 	pid_t pid[2];
-	int up; /* the stream that the next CONNECTED event is for */
+	int up; /* index in s of the stream that connects next */
 	bool connected[2];
 	int down[2];
 	uint32_t ops;

@@ -54,7 +54,7 @@ begin(const char *vdev)
 
 #define WORDS(...) ((const char *const[]){ __VA_ARGS__, NULL })
 
-/* Check that a device does not open: with err, and a message that holds each of the words. */
+/* Check that opening a device fails with err, and that the message contains each of the words. */
 static void
 refused(const char *vdev, int err, const char *const *words)
 {
@@ -112,7 +112,7 @@ efa_with_a_provider(void **state)
 		      "use --vdev=fabric_ofi0,provider=tcp"));
 }
 
-/* Arguments that fabric_efa does not have are those of the other driver. */
+/* fabric_efa refuses arguments that only fabric_ofi has, and its error names that driver. */
 static void
 efa_with_an_address(void **state)
 {

@@ -326,8 +326,8 @@ cancel(void **state)
 }
 
 /*
- * Each notice of WRITE_IMM takes the next RECV, as messages do: also if the notice comes before the
- * RECV, among messages, or if the RECV names a peer.
+ * The notice of each WRITE_IMM takes the next RECV, as a message does, even if it comes among
+ * messages or before the RECV is posted.
  */
 static void
 notices(void **state)
@@ -390,7 +390,7 @@ notices(void **state)
 	assert_int_equal(written, N - messages);
 }
 
-/* A flood in both directions: nothing is lost, and all arrive in order. */
+/* A flood of messages from a to b: all arrive, in order. */
 static void
 flood(void **state)
 {
@@ -519,7 +519,10 @@ leftovers(void **state)
 	for (i = 0; i < 50; i++)
 		pair_turn(&pr);
 	{
-		/* A message of the closed endpoint may still arrive: receive it. */
+		/*
+		 * A receive that names the new peer: it gets that peer's message, and none of the
+		 * closed endpoint.
+		 */
 		struct leat_op r = { .type = LEAT_OP_RECV,
 				     .peer = pr.b.peer,
 				     .buf = buf_b,
@@ -542,7 +545,7 @@ leftovers(void **state)
 	}
 }
 
-/* Close with ops of all kinds in flight: all come back. */
+/* Close with receives and sends in flight: all come back. */
 static void
 close_busy(void **state)
 {
