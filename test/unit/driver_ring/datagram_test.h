@@ -57,7 +57,7 @@ void datagram_flood(const struct ring_pair *p, size_t size, uint32_t n, uint16_t
 /* @return the number of a received message */
 uint32_t datagram_nr(const struct leat_op *op);
 
-/* @return the counter of an endpoint in /leat/ring with this name: full, too_long or unreceived */
+/* @return the counter lost_WHAT of an endpoint in /leat/ring; what: full, too_long or unreceived */
 uint64_t datagram_lost(const struct leat_ep *ep, const char *what);
 
 #endif /* DATAGRAM_TEST_H */

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The ring itself: names, slots and laps, a full ring, the device's arguments, closing. */
+/*
+ * The ring itself: names, slots, a full ring, the device's arguments, closing. A lap is one pass of
+ * the sender over all slots of the ring.
+ */
 
 #include "ring_test.h"
 
@@ -59,7 +62,10 @@ names(void **state)
 	assert_int_equal(leat_ep_close(ep, 0, NULL, NULL), 0);
 	assert_int_equal(leat_ep_close(other, 0, NULL, NULL), 0);
 
-	/* a closed endpoint's name is free again; a wildcard gets requests to any host */
+	/*
+	 * a closed endpoint's name is free again; a listener on a wildcard gets requests to any
+	 * host
+	 */
 	ep = ring_test_ep(PLAIN, NULL);
 	other = ring_test_ep(PLAIN, NULL);
 	assert_int_equal(leat_ep_listen(ep, ":7000"), 0);
@@ -217,7 +223,7 @@ flow_take(struct flow *f, uint32_t n)
 	}
 }
 
-/* Send a message from b to a, so that a learns how much was consumed. */
+/* Send a message from b to a: with it a receives how many messages b has consumed. */
 static void
 flow_answer(struct flow *f)
 {

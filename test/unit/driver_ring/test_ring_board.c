@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The board of marks (ring_board.h), without a ring: a connection that was marked is taken once. */
+/*
+ * The board of marks (ring_board.h), without a ring: the owner takes each mark once, however often
+ * its connection was marked before.
+ */
 
 #include <pthread.h>
 #include <sched.h>
@@ -12,7 +15,7 @@
 #define NB 1600
 #define MARKERS 3
 #define ROUNDS 300
-#define PATIENCE 20000000 /* looks at a board on which a mark is about to appear */
+#define PATIENCE 20000000 /* calls of ring_board_take() in a row that take no mark */
 
 static struct ring_board *board;
 
@@ -69,7 +72,7 @@ each(void **state)
 	board_close();
 }
 
-/* A connection that is marked several times before it is taken, is taken once. */
+/* A connection that is marked several times before the owner takes its mark is taken once. */
 static void
 merged(void **state)
 {
@@ -118,7 +121,8 @@ small(void **state)
 /*
  * For each connection: the value that its peer published last, ordered only by the mark, and the
  * value that the owner has seen. A peer publishes the next value only when the owner has seen the
- * last one. So after a lost mark no other one follows, and the test comes to a standstill.
+ * last one. So after a lost mark the peer sets no other mark, the connection stops, and the test
+ * fails.
  */
 static uint32_t published[NB], seen[NB];
 static uint32_t nb_seen;

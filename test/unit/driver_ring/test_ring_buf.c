@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The buffer of datagrams, without a ring: a producer that learns late what was consumed. */
+/*
+ * The buffer of datagrams (ring_buf.h), without a ring: the producer is told late how much was
+ * consumed.
+ */
 
 #include <errno.h>
 #include <string.h>
@@ -40,8 +43,8 @@ open_buf(uint32_t slots, uint32_t max)
 }
 
 /*
- * Send a message if the producer knows of a free slot; len 0: without bytes.
- * @return false: no room
+ * Send a message of len bytes. The producer must know of a free slot. @return false: the buffer has
+ * no room
  */
 static bool
 put(uint32_t len)
@@ -77,9 +80,9 @@ take(void)
 }
 
 /*
- * Messages of random sizes, with a random backlog. While slots are free, a buffer has room for each
- * message unless its size is RING_BUF_MAX. Then, when a message finds no room, the buffer is full
- * except for at most two messages of the maximum length.
+ * Messages of random sizes, with a random backlog. While slots are free, a buffer smaller than
+ * RING_BUF_MAX has room for each message. When a message finds no room in a buffer of this size,
+ * the buffer is full except for at most two messages of the maximum length.
  */
 static void
 any_order(uint32_t slots, uint32_t max, uint64_t seed)

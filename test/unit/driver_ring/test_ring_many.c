@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A hub whose number of links goes up and down across the thresholds beyond which it relies on
- * marks (ring_mark.h), with traffic on all of them. Each client has one message in flight: if the
- * hub misses a message or an ack, no other one follows that would make it look, and the test comes
- * to a standstill.
+ * A hub, an endpoint with many links, whose number of links goes up and down across the thresholds
+ * beyond which it relies on marks (ring_mark.h), with traffic on all of them. Each client has one
+ * message in flight. So if the hub misses a message or an ack, that client sends no later one that
+ * would make the hub look, and the test fails.
  */
 
 #include "ring_test.h"

@@ -64,7 +64,10 @@ directed_and_any(void **state)
 static void
 tags(void **state)
 {
-	/* Receives r[i], messages s[i], and the receive that takes each message; -1: none. */
+	/*
+	 * Receives r[i], tags of the messages s[i], and the receive that takes each message; -1:
+	 * none.
+	 */
 	static const struct {
 		uint64_t tag, ignore;
 		bool named;

@@ -176,7 +176,10 @@ sleeping(void **state)
 		leat_ep_disarm(hub);
 		expect(i);
 	}
-	/* Some peers' messages are received, others wait for the next poll. */
+	/*
+	 * Three peers have sent, and each poll returns one message: the hub can't sleep while one
+	 * is left.
+	 */
 	for (i = 0; i < 3; i++)
 		send_from(i);
 	for (i = 0; i < 3; i++) {
@@ -190,8 +193,8 @@ sleeping(void **state)
 }
 
 /*
- * Peers that send all the time, more of them than one poll looks at, do not keep another peer from
- * being seen.
+ * NOISY peers send all the time, more of them than one poll looks at: the message of another peer
+ * is received within NOISY + 1 polls.
  */
 static void
 noisy(void **state)
@@ -328,7 +331,8 @@ reopen(int i)
 
 /*
  * A peer dies right after it sent, with an op in flight that no receive takes: its message arrives,
- * and its end is an event. A message of the peer that connects in its place is seen.
+ * and an event reports its end. The next poll sees a message of the peer that connects in its
+ * place.
  */
 static void
 one_dies(void **state)

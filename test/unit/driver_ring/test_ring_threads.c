@@ -20,7 +20,7 @@
 #define WINDOW 8
 #define BIG (64 * 1024)
 
-/* The second thread's function, and the state that both threads see. */
+/* The state that both threads see. */
 static struct {
 	struct ring_pair p;
 	bool stop;
@@ -114,8 +114,8 @@ receiver(void *arg)
 }
 
 /*
- * A cancelled send has not arrived, any other one has; a cancelled send's buffer is the caller's at
- * once.
+ * A cancelled send never arrives, every other send does. As soon as a send has come back, cancelled
+ * or not, the caller may overwrite its buffer.
  */
 static void
 cancel_races(void **state)
@@ -326,13 +326,13 @@ close_in_copy(void **state)
 struct stream {
 	struct leat_ep *ep;
 	uint16_t peer;
-	uint64_t mem[64]; /* the peer adds to [0], and writes the other words */
+	uint64_t mem[64]; /* the peer adds to [0] and writes [1] */
 	struct leat_rkey key;
 	struct leat_op tx[WINDOW], rx[WINDOW], add, wr;
 	uint64_t out[WINDOW][512], in[WINDOW][512];
 	uint64_t sent, taken, added, word, old;
 	int bad;
-	bool through; /* this side wants nothing more from the other side */
+	bool through; /* this side needs no more polls of the other side */
 };
 
 static struct stream streams[2];
@@ -411,7 +411,7 @@ stream_run(void *arg)
 	if (s->bad != 0) /* the other side can't finish, either */
 		__atomic_store_n(&t.stop, true, __ATOMIC_RELEASE);
 	__atomic_store_n(&s->through, true, __ATOMIC_RELEASE);
-	/* serve what the other side still wants from this one */
+	/* poll on, since ops of the other side may still need it */
 	while (!stopped() && !__atomic_load_n(&peer->through, __ATOMIC_ACQUIRE)) {
 		n = leat_ep_poll(s->ep, done, WINDOW);
 		s->bad += n > 0;

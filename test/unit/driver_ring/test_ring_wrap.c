@@ -10,7 +10,7 @@
 
 #include "ring_test.h"
 
-#define LAP 65536
+#define LAP 65536 /* messages until the 16 bits of the number wrap */
 
 static struct ring_pair p;
 
@@ -37,7 +37,8 @@ exchange_one(struct leat_ep *x, uint16_t peer, struct leat_ep *y, uint64_t value
 }
 
 /*
- * Send n messages from a to b. answers: b answers each of them, as in a conversation.
+ * Send n messages from a to b. answers: b answers each of them, as in a conversation; without
+ * answers it is a stream.
  * @return number of messages sent so far
  */
 static uint64_t

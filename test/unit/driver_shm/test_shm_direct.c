@@ -244,7 +244,7 @@ test_disconnected_there(void **state)
 	assert_int_equal(op.status, -ECONNRESET);
 }
 
-/* ---- ops that the target decides ---- */
+/* ---- ops that the initiator leaves to the target ---- */
 
 static void
 expect_status(struct leat_op op, int status)
@@ -324,7 +324,10 @@ test_other_memory(void **state)
 	free(words);
 }
 
-/* With more regions than the table has room for, ops on the others are executed by the target. */
+/*
+ * With more regions than the table has room for, ops on the regions beyond it are executed by the
+ * target.
+ */
 static void
 test_many_regions(void **state)
 {

@@ -15,7 +15,7 @@ static const uint8_t bytes[SHM_HELLO_LEN] = {
 	0,    0,    4,	       0, /* size of the buffer, bytes */
 	8,    0,    0,	       0, /* number of chunks */
 	0,    0,    0,	       0, /* length of the longest datagram, bytes */
-	0x34, 0x12, 1 | 2 | 4, 0, /* bit on the board; flags */
+	0x34, 0x12, 1 | 2 | 4, 0, /* bit on the board (ring_board.h); flags */
 };
 
 static void

@@ -2,8 +2,8 @@
 
 /*
  * The wait object of fabric_shm: what arm returns, and what wakes an armed endpoint. Both endpoints
- * are in this process, which also polls the one that is awake. The death of a process wakes, too:
- * test/shm/steps.c; many wake-ups: test_reactor_wake.c.
+ * are in this process, which also polls the one that is awake. test/shm/steps.c tests that the
+ * death of a process wakes an endpoint, test_reactor_wake.c tests many wake-ups.
  */
 
 #include <errno.h>
@@ -73,7 +73,7 @@ woken(int ms)
 	return poll(&p, 1, ms) == 1;
 }
 
-/* Arm the sleeper. First take what is left of the connection's setup or of the last test. */
+/* Arm the sleeper. First poll both endpoints until no earlier event or message is left. */
 static void
 sleep_now(void)
 {
@@ -247,7 +247,7 @@ test_refused(void **state)
 		while (t.recv.state != LEAT_OP_IDLE)
 			(void)turn(t.other);
 	}
-	/* There is room: the sleeper is to post again. */
+	/* The ring has room again: -EAGAIN tells the sleeper to post. */
 	assert_int_equal(leat_ep_arm(t.sleeper), -EAGAIN);
 	leat_ep_disarm(t.sleeper);
 	sleep_now();

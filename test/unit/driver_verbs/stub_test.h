@@ -26,7 +26,7 @@ enum {
 	/* the others are for single tests */
 	STUB_RELAXED = STUB_DEVS, /* registers memory with relaxed ordering */
 	STUB_ODP,		  /* registers memory with on-demand paging */
-	STUB_PATIENT,		  /* has its own timeouts of queue pairs */
+	STUB_PATIENT,		  /* has timeouts and retries of its own */
 };
 
 struct stub_ep {
@@ -52,7 +52,7 @@ int stub_stop(void **state);
  * tx_depth 0: default.
  */
 struct stub_ep *stub_open(unsigned int dev, unsigned int peers, uint32_t tx_depth);
-/* Close the endpoint, and check that nothing of the device is left behind. */
+/* Close the endpoint, and check that all objects of the device were destroyed. */
 void stub_close(struct stub_ep *s);
 /* @return the queue pair of the nth peer */
 struct ibv_qp *stub_qp(const struct stub_ep *s, unsigned int n);

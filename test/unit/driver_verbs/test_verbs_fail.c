@@ -209,8 +209,8 @@ breaks(void **state)
 }
 
 /*
- * When peers disconnect, without or with ops in flight, or the device is removed, the event and the
- * ops have the right status.
+ * The status of the event and of the ops: when a peer disconnects, 0 without ops in flight and
+ * -ECONNRESET with some; when the device is removed, -EIO.
  */
 static void
 leaves(void **state)

@@ -119,7 +119,10 @@ wrong_ops(void **state)
 		assert_int_equal(s->ops[7].status, -ENOTCONN);
 		assert_int_equal(s->ops[8].status, 0);
 
-		/* The op is in flight already: the burst ends before it. */
+		/*
+		 * The second op of this burst, ops[21], is in flight already: post accepts only the
+		 * op before it.
+		 */
 		sim.hold = true;
 		s->nb_back = 0;
 		stub_make(s, 20, 3, 0);
@@ -317,7 +320,7 @@ other_queues(void **state)
 		assert_false(leat_wheel_queued(&s->ops[6].dl));
 		assert_int_equal(leat_peer_inflight(&s->ep->peers[s->peer[0]]), 0);
 
-		/* Here the op with a deadline is the only one among the plain sends. */
+		/* Here the op with a deadline is the only special op among plain sends. */
 		stub_make(s, 20, 4, 0);
 		s->ops[21].flags = LEAT_OP_F_DEADLINE;
 		s->ops[21].deadline = leat_now() + leat_us_to_cycles(60000000);

@@ -3,7 +3,7 @@
 /*
  * Receives that are cancelled on an SRQ, against a model: the SRQ is a FIFO. Messages of several
  * peers take their receive when they begin, and complete later. Messages of the loop queue pair
- * take a receive out, or find the SRQ empty. Whatever happens in between,
+ * (verbs_rc_rx.c) take a receive out, or find the SRQ empty. Whatever happens in between,
  *
  *     - each receive comes back once, and each message with one receive, whole;
  *     - of two messages of a peer the earlier one has the receive that was posted earlier.

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Endpoints without an SRQ, against a model: each queue pair is a FIFO of buffers, and peers send
- * when there is one. Also the credits of iWARP connections.
+ * Endpoints without an SRQ, against a model: each queue pair is a FIFO of buffers, and a message
+ * arrives only if its peer's FIFO holds one. Also the credits of iWARP connections.
  *
- *     - each message comes with one receive, those of a peer in order, the oldest receive first;
- *     - a peer never has more than its buffers: in its queue pair, waiting, or on their way back;
+ *     - each message completes one receive, and the messages of a peer come in order;
+ *     - a peer never has more than its buffers: in its queue pair, holding a message that waits for
+ *       a receive, or about to be posted again;
  *     - a peer that has used up its buffers keeps no other peer from sending.
  */
 
@@ -213,8 +214,7 @@ setup_model(bool iwarp)
 }
 
 /*
- * Take the ops that came back, and check that receives come back in the order in which they were
- * posted, with messages in order of arrival.
+ * Count the ops that came back, and check that each peer's messages come in the order of arrival.
  */
 static void
 collect(void)
@@ -307,7 +307,9 @@ any_order(void **state)
 	for (i = 0; i < 30000; i++) {
 		uint32_t r = below(&rnd, 100);
 
-		/* By turns, for 1,000 steps each: more messages than receives, more receives. */
+		/*
+		 * By turns, for 1,000 steps each: more messages than receives, then more receives.
+		 */
 		if (r < (i / 1000 % 2 == 0 ? 10 : 45))
 			post(1 + below(&rnd, 4));
 		else if (r < 95)
@@ -342,7 +344,7 @@ bounded(void **state)
 	arrive(1, 8);
 	assert_int_equal(hw[1].next, 1);
 	assert_int_equal(e.rx_posted, 2 * BUFS - 1);
-	/* A peer that ends takes its waiting messages along, and no other peer's. */
+	/* When a peer ends, its waiting messages are dropped, and no other peer's. */
 	vb_rxq_close(&e, &conns[0]);
 	post(2);
 	assert_int_equal(seen[0], 0);

@@ -20,17 +20,16 @@ from_nr(uint32_t i)
 	struct vb_sender f;
 
 	memset(&f, 0, sizeof(f));
-	/* 8 QP numbers and few GIDs: many senders differ only in the one or only in the other. */
+	/*
+	 * 8 QP numbers and few GIDs: many senders differ only in the QP number or only in the GID.
+	 */
 	f.gid.raw[10] = f.gid.raw[11] = 0xff;
 	f.gid.raw[15] = (uint8_t)(i / 8);
 	f.qpn = 17 + i % 8;
 	return f;
 }
 
-/*
- * @return of the peers of this sender that were added before moment, the one added last;
- *         LEAT_PEER_ANY: none
- */
+/* @return the peer of this sender that was added last before moment; LEAT_PEER_ANY: none */
 static uint16_t
 last_before(const uint32_t *who, const uint32_t *order, uint32_t sender, uint32_t moment)
 {
