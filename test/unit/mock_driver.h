@@ -13,7 +13,7 @@
 
 #define MOCK_OPS_MAX 4096
 
-/* The places of the driver at which it calls mock.step. */
+/* The points at which the driver calls mock.step. */
 enum mock_point {
 	MOCK_POLLED,	/* at the end of a poll */
 	MOCK_ARM,	/* in arm, before it sets armed */
@@ -26,7 +26,7 @@ struct mock {
 	struct leat_ep *ep;
 	struct leat_op *ops[MOCK_OPS_MAX]; /* in flight, in the order of posting */
 	unsigned int nb_ops;
-	unsigned int nb_posted; /* total number of ops taken */
+	unsigned int nb_posted; /* total number of ops accepted */
 	bool can_cancel;	/* false: cancel() returns -EOPNOTSUPP */
 	bool keep_on_cancel;	/* cancel() leaves the op in flight until the test finishes it */
 	bool keep_on_abort;	/* abort() returns no op until the test completes it */
@@ -37,9 +37,9 @@ struct mock {
 	uint16_t priv_len;
 	uint32_t inline_max; /* set by endpoint options; signal_interval needs mock_signal */
 	uint32_t signal_interval;
-	/* limit of sends in flight, beyond which post takes no more; 0: no limit */
+	/* limit of sends in flight, beyond which post accepts none; 0: no limit */
 	uint32_t tx_max;
-	/* @return whether the device takes this op; NULL: it takes all */
+	/* @return whether the device accepts this op; NULL: it accepts all */
 	bool (*takes)(const struct leat_op *op);
 	/* how many calls of mr_dereg() are still refused */
 	int mr_busy;

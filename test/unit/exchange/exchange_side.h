@@ -159,7 +159,7 @@ side_stats(struct side *s)
 	return stats;
 }
 
-/* Establish a connection, and take the events of both sides. */
+/* Establish a connection, and consume the events of both sides. */
 static inline void
 side_connect(struct side *a, struct side *b, int *conn_a, int *conn_b)
 {

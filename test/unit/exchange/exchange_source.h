@@ -11,7 +11,8 @@
 
 /*
  * Over TCP a source is an address, 127.0.0.<host>. Over UNIX sockets a source is a process: this
- * process is host 1; others connect on demand and pass the sockets to this one.
+ * process is host 1; for other hosts, helper processes connect on demand and pass their sockets to
+ * this process.
  */
 static struct {
 	pid_t pid;

@@ -278,7 +278,7 @@ test_bad_descriptors(void **state)
 	data.nb_fds = 1;
 	data.fds = NULL;
 	assert_int_equal(leat_exchange_connect(a.x, "cache", 0, &data, NULL), -EINVAL);
-	/* A request outlives an invalid answer. */
+	/* After an accept with invalid descriptors the request can still be accepted. */
 	assert_true(leat_exchange_connect(a.x, "cache", 0, &none, NULL) > 0);
 	conn_b = side_event(&b, &a)->conn;
 	data.fds = fds;
@@ -462,7 +462,10 @@ test_stray_answers(void **state)
 	side_close(&a);
 }
 
-/* A process at its limit of descriptors says BUSY until it can take those of a HELLO. */
+/*
+ * A listener whose process is at its limit of descriptors answers BUSY until it can receive those
+ * of a HELLO.
+ */
 static void
 test_no_room_for_descriptors(void **state)
 {

@@ -318,7 +318,7 @@ test_trickle(void **state)
 	victim_close();
 }
 
-/* Clients that never send HELLO, or never READY, take a slot until their time is up. */
+/* Clients that never send HELLO, or never READY, hold a slot until their time is up. */
 static void
 test_slow(void **state)
 {
@@ -359,7 +359,10 @@ test_slow(void **state)
 	assert_int_equal(ev->status, -ETIMEDOUT);
 	close(fd);
 
-	/* A peer neither reads the BYE nor closes its socket: after a second victim closes. */
+	/*
+	 * A peer neither reads the BYE nor closes its socket: after a second victim closes the
+	 * connection.
+	 */
 	fd2 = raw_connect(&victim);
 	raw_send(fd2, buf, raw_hello(buf));
 	conn = side_event(&victim, &good)->conn;

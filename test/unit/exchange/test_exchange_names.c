@@ -367,7 +367,10 @@ test_stale(void **state)
 	assert_false(exists("name-cache"));
 }
 
-/* When a connection ends without a BYE, this side removes the name of the peer's process. */
+/*
+ * When a connection ends without a BYE, the other side removes the name that the peer's process
+ * left.
+ */
 static void
 test_swept(void **state)
 {

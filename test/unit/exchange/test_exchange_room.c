@@ -111,7 +111,7 @@ test_ready_withheld(void **state)
 		fds[i] = half_open(&s, 1, &conn);
 	conn = leat_exchange_connect(good.x, s.addr, 2000000, &none, NULL);
 	assert_true(conn > 0);
-	/* The five seconds of these clients are far from over. */
+	/* These clients have five seconds to send READY; at most one passes here. */
 	for (i = 0; i < 1000 && good.head == good.tail; i++) {
 		pass_ms(&s, 1);
 		side_poll(&good);
@@ -198,7 +198,7 @@ test_busy_after_accept(void **state)
 /*
  * For an honest connector the connection is up as soon as it has the listener's PROOF. Its READY
  * may be late, by seconds on a busy machine: a connector that has the PROOF gets no BUSY any more,
- * whoever waits for room.
+ * even if other clients wait for room.
  */
 static void
 test_proven_stays(void **state)
@@ -213,7 +213,10 @@ test_proven_stays(void **state)
 	side_open(&s, &conf, "127.0.0.1:0");
 	for (i = 0; i < 2; i++) {
 		fds[i] = half_open(&s, 1, &conn[i]);
-		/* The answer to HELLO has no address: 56 bytes. PROOF is answered. */
+		/*
+		 * The ACCEPT has no address, so it has 56 bytes. The PROOF is answered with a
+		 * PROOF.
+		 */
 		assert_int_equal(raw_recv(fds[i], &s, buf, 56), 56);
 		raw_header(buf, LEAT_EXCHANGE_VERSION, 6, 0);
 		raw_send(fds[i], buf, 16);
@@ -382,7 +385,7 @@ test_others_wait(void **state)
 	other = established(&s, 3);
 	close(other);
 	assert_int_equal(side_event(&s, NULL)->type, LEAT_EXCHANGE_DOWN);
-	/* Source 3 was served: its place is not kept for it any more. */
+	/* Source 3 has had its slot: no slot is kept for it any more. */
 	fds[0] = established(&s, 2);
 	/* The slot kept for source 3 is free again when source 3 has not come for 400 ms. */
 	expect_busy(&s, hello_from(&s, 3));

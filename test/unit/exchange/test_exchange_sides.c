@@ -151,9 +151,9 @@ test_close(void **state)
 }
 
 /*
- * With linger, the side that closes first learns when its peer has closed as well. Until then the
- * peer's id of the connection stays valid. The clock stands still, since after a second the first
- * side would no longer wait for the peer.
+ * With linger, leat_exchange_lingers() tells the side that closed first whether its peer has closed
+ * as well. Until then the peer's id of the connection stays valid. The clock stands still, since
+ * after a second the first side would no longer wait for the peer.
  */
 static void
 test_linger(void **state)
@@ -195,8 +195,8 @@ test_linger(void **state)
 }
 
 /*
- * A connector withdraws its request before or after the listener has seen it, or a listener closes
- * while requests wait: the other side gets the right event.
+ * A connector withdraws its request: the listener gets DOWN if it has seen the request, otherwise
+ * no event. A listener closes while a request waits: the connect fails.
  */
 static void
 test_withdraw(void **state)
@@ -426,7 +426,10 @@ test_arguments(void **state)
 	side_close(&b);
 }
 
-/* max_conns limits the connections of both sides; the listener's reason reaches the connector. */
+/*
+ * max_conns limits the connections of each side: at the limit leat_exchange_connect() fails with
+ * -ENOSPC at side a, and side b answers BUSY to side c.
+ */
 static void
 test_full(void **state)
 {

@@ -214,14 +214,14 @@ settings_file_wrong(void)
 	return ret;
 }
 
-/* A directory given by option that can't be used is an error. */
+/* leat_init() fails if the directory of --tune-dir can't be used. */
 static int
 tune_dir_unusable(void)
 {
 	return refuses("--tune-dir=/dev/null/leat", ENOTDIR, WORDS("/dev/null/leat"));
 }
 
-/* A directory given by option lists the process while it runs. */
+/* The directory of --tune-dir has an entry of the process while it runs. */
 static int
 tune_dir_named(void)
 {
@@ -430,7 +430,7 @@ test_candidates(void **state)
 			  "item gids 0: a\n"
 			  "item gids 1: b\n"
 			  "number max_qp ffffffffffffffff\n"
-			  /* a device without arguments to choose */
+			  /* this driver has no list() */
 			  "device fabric_mock0\n");
 	nothing_there = true;
 	expect_candidates("none fabric_lister fabric_lister: nothing there\n"

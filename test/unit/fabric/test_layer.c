@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Layers: registration, which layer a device gets, and what fabric asks of it. The layer of this
- * test adds CMP_SWAP, which the mock device does not have, and fails every op.
+ * Layers: their registration, which layer a device gets, and how its endpoints use the layer. The
+ * layer of this test adds CMP_SWAP, which the mock device does not have, and fails every op.
  */
 
 #include <string.h>
@@ -168,7 +168,10 @@ static void
 test_one_layer_of_a_device(void **state)
 {
 	(void)state;
-	/* A device gets one layer: "swap", if there, before "tags", which adds tagged ops. */
+	/*
+	 * A device gets one layer: "swap" if it adds an op, otherwise "tags", which adds tagged
+	 * ops.
+	 */
 	mock_tags = false;
 	assert_int_equal(software(), SWAP);
 	swap_there = false;

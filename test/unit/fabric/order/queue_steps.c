@@ -27,7 +27,7 @@ make_bad(struct qm *m, struct qm_op *o)
 		op->size = 8;
 		o->want = -EOPNOTSUPP;
 		break;
-	case 2: /* a peer that is not up, free or out of the table, or no peer */
+	case 2: /* a peer that is not up, is free or is outside the table; or LEAT_PEER_ANY */
 		op->type = LEAT_OP_SEND;
 		op->peer = (uint16_t)(QM_PEERS_UP + qm_below(m, 3));
 		if (qm_chance(m, 25))
@@ -161,7 +161,7 @@ qm_do_post(struct qm *m, uint32_t n)
 	}
 }
 
-/* Check that an op came back in its turn, and otherwise unchanged. */
+/* Check that an op came back in order, with its results set and its other fields unchanged. */
 static void
 returned(struct qm *m, struct leat_op *op)
 {

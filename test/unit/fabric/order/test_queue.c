@@ -54,7 +54,7 @@ dev_poll(struct leat_ep *ep)
 	t.nb_script = 0;
 }
 
-/* Make ops 0 to n-1 sends of i+1 bytes to peer 0. */
+/* Make all ops sends to peer 0; op i sends i + 1 bytes. */
 static int
 setup(void **state)
 {
@@ -315,7 +315,7 @@ test_full(void **state)
 	assert_int_equal(t.ep.rx_room, DEPTH - 1);
 	assert_int_equal(t.op[DEPTH + 1].state, LEAT_OP_IDLE);
 	assert_int_equal(leat_ep_post(&t.ep, &ops[DEPTH + 2], 1), 1);
-	/* The device does not have ops that are held back or ready: their room is free again. */
+	/* Ops that are held back or ready have left the device: their room is free again. */
 	leat_op_finish(&t.ep, &t.op[8], 0, 0);
 	assert_int_equal(leat_ep_post(&t.ep, &ops[DEPTH + 1], 2), 1);
 	assert_int_equal(leat_ep_post(&t.ep, ops, 0), 0);
