@@ -227,7 +227,7 @@ turns(unsigned int n)
 	}
 }
 
-/* Turn until the reactor blocks in each turn. */
+/* Run turns until the reactor blocks in each of them. */
 static inline void
 turn_until_blocked(void)
 {

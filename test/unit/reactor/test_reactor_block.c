@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Blocking: what wakes a reactor, how sleep is billed, pollers that can't wake it, endpoints that
+ * Blocking: what wakes a reactor, how sleep is counted, pollers that can't wake it, endpoints that
  * come and go.
  */
 
 #include "block_test.h"
 
-/* ---- timeouts, and how they are billed ---- */
+/* ---- timeouts, and how the time asleep is counted ---- */
 
 static unsigned int fired;
 
@@ -33,7 +33,7 @@ test_timeouts(void **state)
 	assert_int_equal(os.sleeps, 0);
 
 	/*
-	 * The reactor sleeps until the next look at events, and the whole time is billed as sleep.
+	 * The reactor sleeps until the next look at events, and the whole time is counted as sleep.
 	 */
 	before = stats();
 	asleep = test_clock;

@@ -182,7 +182,10 @@ test_last_message_brings_work(void **state)
 	assert_int_equal(leat_reactor_destroy(r), 0);
 }
 
-/* Destroyed without having been stopped: each message that never ran is dropped, once. */
+/*
+ * A reactor is destroyed without a stop: the drop callback of each message that never ran is called
+ * once.
+ */
 static void
 test_destroyed(void **state)
 {

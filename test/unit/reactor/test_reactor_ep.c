@@ -122,7 +122,10 @@ test_ep_bursts(void **state)
 	app_end(&a);
 }
 
-/* Events are taken at once, then every millisecond; not while the poller is paused. */
+/*
+ * The reactor reads events in its first turn and then every millisecond, but not while the poller
+ * is paused.
+ */
 static void
 test_ep_events(void **state)
 {
@@ -240,7 +243,10 @@ test_ep_stop_aborts(void **state)
 	assert_int_equal(leat_reactor_destroy(a.r), 0);
 }
 
-/* A device that gives no op back: the reactor stops at its deadline and names what is left. */
+/*
+ * If the device completes no op, the reactor stops at its deadline, and the error names what is
+ * left.
+ */
 static void
 test_ep_stop_stuck(void **state)
 {

@@ -155,7 +155,10 @@ test_levels(void **state)
 	look(reactor);
 	assert_int_equal(a.events, EPOLLHUP);
 
-	/* The poller that is billed for descriptors has a name. */
+	/*
+	 * The poller that looks at descriptors has a name; each look with an event is a busy run of
+	 * it.
+	 */
 	assert_string_equal(leat_poller_name(&reactor->pollers[0]), "descriptors");
 	leat_poller_stats_get(&reactor->pollers[0], &s);
 	assert_int_equal(s.busy_runs, a.calls);
@@ -194,7 +197,9 @@ test_refused(void **state)
 	assert_int_equal(close(file), 0);
 }
 
-/* A reactor without room for one more poller takes no descriptor (-ENOSPC), until there is room. */
+/*
+ * A reactor without room for one more poller refuses a descriptor (-ENOSPC), until there is room.
+ */
 static void
 test_no_poller(void **state)
 {
@@ -361,7 +366,7 @@ test_changed(void **state)
 
 /* ---- many descriptors ---- */
 
-/* Each descriptor is reported in its turn, though a look takes only some of them. */
+/* All ready descriptors are reported in turn, though one look reports only 64 of them. */
 static void
 test_many(void **state)
 {
@@ -489,7 +494,7 @@ test_block(void **state)
 	turns(1);
 	assert_true(test_clock > then + 100 * US);
 
-	/* The descriptor is ready before the reactor would sleep, which then does not sleep. */
+	/* A descriptor that is ready before the reactor goes to sleep keeps the reactor awake. */
 	far_write(&a);
 	then = test_clock;
 	while (a.calls == 1)
@@ -530,7 +535,10 @@ test_fallback(void **state)
 	pair_close(&a);
 }
 
-/* The kernel's own sleep: each byte must wake the reactor, or the other side waits for ever. */
+/*
+ * Here the reactor sleeps in the kernel: each byte must wake it, otherwise echo_client() waits for
+ * ever.
+ */
 #define ECHOES 2000
 
 static void

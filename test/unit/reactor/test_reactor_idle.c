@@ -148,7 +148,7 @@ test_yield(void **state)
 	assert_int_equal(os.yields, 10);
 	leat_reactor_stats_get(r, &s);
 	assert_int_equal(s.yields, 10);
-	/* The 500 cycles of each yield are billed as sleep, not as idle. */
+	/* The 500 cycles of each yield are counted as sleep, not as idle. */
 	assert_int_equal(s.sleep_cycles, 10 * 500);
 	assert_int_equal(s.idle_cycles, 10 * 100);
 	assert_int_equal(s.busy_cycles, 10 * 100);

@@ -111,7 +111,9 @@ interleave(void)
 	assert_int_equal(app.ops, 1);
 	assert_int_equal(mock.nb_arm, mock.nb_disarm);
 
-	/* A late write to the eventfd may still wake it; after 4 turns only timeouts do. */
+	/*
+	 * A late write to the eventfd may still wake the reactor; after 4 turns only timeouts do.
+	 */
 	turns(4);
 	s = stats();
 	for (i = 0; i < 3; i++)

@@ -11,7 +11,7 @@
 
 #include "reactor_test.h"
 
-/* Each round may cost a time slice where other programs keep the CPUs busy. */
+/* Not more: each round may cost a time slice where other programs keep the CPUs busy. */
 #define ROUNDS 4000
 
 static unsigned int workers[2];
@@ -22,7 +22,10 @@ struct pong {
 	unsigned int wrong;
 };
 
-/* Each reactor in turn changes *p, plain memory: a message must make the changes visible. */
+/*
+ * *p is plain memory, which both reactors change in turn: a message must make the changes visible
+ * to its receiver.
+ */
 static void
 bounce(void *arg)
 {
@@ -78,7 +81,7 @@ test_ping_pong(void **state)
 	ping_pong(LEAT_IDLE_YIELD, ROUNDS);
 }
 
-/* Each hop wakes a sleeper: a lost wake-up would cost 250 us each time, or hang. */
+/* Each hop wakes a sleeper: each lost wake-up would cost 250 us, or hang the test. */
 static void
 test_ping_pong_asleep(void **state)
 {

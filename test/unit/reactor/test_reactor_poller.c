@@ -372,7 +372,7 @@ test_accounting(void **state)
 	assert_int_equal(leat_reactor_destroy(r), 0);
 }
 
-/* The time of an idle poller that runs before a busy one is not billed to the busy one. */
+/* The time of an idle poller that runs before a busy one is not counted as time of the busy one. */
 static void
 test_idle_before_busy(void **state)
 {

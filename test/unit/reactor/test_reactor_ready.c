@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Before a reactor idles it looks for ready tasks, whatever its pollers returned: under each
- * policy, and whoever made the task ready.
+ * Before a reactor idles it looks for ready tasks, whatever its pollers returned: under each idle
+ * policy, and for each way in which a task becomes ready.
  */
 
 #include "reactor_pvt.h"
@@ -68,8 +68,8 @@ static const struct reactor_sys os_table = {
 static const struct reactor_sys *real;
 
 /*
- * The worker is called first in a turn. One of these gives it work later in the turn, while
- * every poller returns 0: nothing done.
+ * The worker is called first in a turn. Later in the turn one of these leaves work for the worker,
+ * or for a poller whose function is once(), while every poller returns 0: nothing done.
  */
 enum giver { POLLER, TICK, MESSAGE, TIMER, WAKE, NEW_POLLER, RESUMED, GIVERS };
 
@@ -80,7 +80,7 @@ static struct {
 	enum giver giver;
 	bool give; /* give work in this turn */
 	bool work;
-	bool found; /* the work that another thread left */
+	bool found; /* work that once() is to find */
 	unsigned int done;
 } app;
 
@@ -212,7 +212,7 @@ round_of(enum leat_idle_policy policy, enum giver what)
 	assert_int_equal(leat_poller_local_set(p), 0);
 	assert_non_null(leat_reactor_poller_add(app.r, "tick", giver, &app, 10));
 
-	/* Turn until the reactor idles in each turn. */
+	/* Run turns until the reactor idles in each of them. */
 	for (i = 0; i < 20; i++) {
 		test_turns(app.r, 1);
 		test_clock += 2 * US;

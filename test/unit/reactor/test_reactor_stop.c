@@ -30,8 +30,8 @@ test_nothing_to_wait_for(void **state)
 }
 
 /*
- * leat_reactor_run() on this thread ends when it was stopped before, or is stopped by a poller, a
- * message or a timer.
+ * leat_reactor_run() on this thread returns if the reactor was stopped before, or when a poller, a
+ * message or a timer stops it.
  */
 static int
 stopping_poller(void *arg, uint64_t now)

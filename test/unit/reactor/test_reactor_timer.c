@@ -220,8 +220,7 @@ test_from_callbacks(void **state)
 }
 
 /*
- * More timers expire at once than one turn fires: none is lost, and pollers get their turns in
- * between.
+ * More timers expire at once than one turn fires: none is lost, and pollers are called in between.
  */
 static void
 test_many(void **state)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Two reactors on two lcores that block, with an endpoint each. A message goes to and fro; both
- * reactors are asleep, or about to be, when it comes. For a second nothing else wakes the reactor
- * that waits, so a lost wake-up shows as an answer that is a second late.
+ * Two reactors on two lcores that block, with an endpoint each. A message goes to and fro; the
+ * reactor that receives it is asleep, or about to sleep, when it comes. For a second nothing else
+ * wakes this reactor, so a lost wake-up shows as an answer that is a second late.
  *
  * The device is the argument, or that of the driver which the program is named after.
  */
@@ -25,7 +25,7 @@
 #define RECVS 4
 /*
  * Delay from which an answer counts as late, us. After a lost wake-up the reactor sleeps for 1 s; a
- * busy machine, or a stop, delays an answer by less.
+ * busy machine, or one that pauses, delays an answer by less.
  */
 #define LATE_US 900000
 
@@ -229,7 +229,7 @@ test_no_wake_up_is_lost(void **state)
 
 /*
  * Messages of 1 MiB, which a device sends in several steps: a send completes only when the other
- * side has taken the whole message.
+ * side has received the whole message.
  */
 static void
 test_large(void **state)
@@ -244,7 +244,7 @@ test_large(void **state)
 
 static struct {
 	struct leat_ep *tx, *rx;
-	uint32_t taken; /* messages taken by the receiver */
+	uint32_t taken; /* messages received */
 	uint16_t peer;
 	int bad;
 } shot;
