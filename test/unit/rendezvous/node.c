@@ -16,9 +16,9 @@
 #include <leat_error.h>
 #include <leat_rendezvous.h>
 
-/* The rank that does not come, or is killed. */
+/* The rank that never arrives, exits or is killed, depending on the scenario. */
 #define VICTIM 2
-/* Time within which the victim is named; all others arrive long before. */
+/* Timeout of fences that wait for the victim, us. All other ranks arrive long before it ends. */
 #define SHORT_US UINT64_C(3000000)
 
 /* The rank comes from the launcher's environment, since the victim may not open at all. */

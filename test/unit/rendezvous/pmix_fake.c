@@ -102,7 +102,10 @@ answer_thread(void *arg)
 	struct pmix_abi_value v = { .type = PMIX_ABI_BYTE_OBJECT,
 				    .data.bo = { .bytes = (char *)a->e.data, .size = a->e.len } };
 
-	/* As libpmix does when it packs the request: the arguments must still be valid. */
+	/*
+	 * Read the arguments late, as libpmix does when it packs the request: they must still be
+	 * valid.
+	 */
 	must(a->p.ninfo == 0 || a->p.info->value.type == PMIX_ABI_BOOL, "the info is gone");
 	must(a->p.key == NULL || strlen(a->p.key) > 0, "the key is gone");
 	if (a->p.fence) {

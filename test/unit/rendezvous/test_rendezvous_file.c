@@ -264,7 +264,7 @@ open_fails(void *arg)
 	return 0;
 }
 
-/* Rank 2 of 4 never comes: rank 0 reports that, and so do the ranks that rank 0 tells. */
+/* Rank 2 of 4 never comes: rank 0 reports that in its file, where the other ranks read it. */
 static void
 test_rank_missing(void **state)
 {
@@ -475,7 +475,7 @@ leave_early(void *arg)
 	return 0;
 }
 
-/* A rank that closed will never come: this is known at once, when all others have arrived. */
+/* A rank that has closed will never come: a fence fails as soon as all other ranks have arrived. */
 static void
 test_left(void **state)
 {

@@ -100,7 +100,7 @@ test_file(void **state)
 	assert_int_equal(chmod(path, 0620), 0);
 	assert_refused(dir.path, 1, EPERM, "leat.session can be written by others");
 	assert_int_equal(unlink(path), 0);
-	/* Rank 0 looks at other ranks' files. */
+	/* Rank 0 checks the files of other ranks, too. */
 	path_of(&dir, "leat.1", path);
 	assert_int_equal(symlink("/etc/passwd", path), 0);
 	assert_refused(dir.path, 0, EPERM, "leat.1 is a symbolic link");
@@ -285,7 +285,10 @@ meet_and_stay(void *arg)
 		pause();
 }
 
-/* Another run starts in the directory of a running one: the running one gets -ESTALE. */
+/*
+ * A second run starts in the directory of a running one: the next fence of the first run fails with
+ * -ESTALE.
+ */
 static void
 test_taken_over(void **state)
 {

@@ -122,7 +122,10 @@ test_rounds(void **state)
 	assert_string_equal(leat_rendezvous_describe(rv),
 			    "pmix: rank 0 of 4 in job, job leat, by fake 1.0 (PMIX_NAMESPACE and "
 			    "PMIX_RANK are set)");
-	/* PMIx's threads take no signals, and don't share the caller's CPU. */
+	/*
+	 * PMIx_Init() runs with all signals blocked, on a thread of its own: PMIx's threads inherit
+	 * its signal mask, and don't share the caller's CPU.
+	 */
 	assert_true(fake.all_signals_blocked);
 	assert_false(fake.same_thread);
 
@@ -472,7 +475,7 @@ test_get_hangs(void **state)
 	struct leat_rendezvous *rv;
 
 	(void)state;
-	/* One other process: the thread that is held up makes no further call. */
+	/* With only one other process the call that is held up is the last one of its thread. */
 	fake.size = 2;
 	rv = must_open();
 	fake.hold[STUB_GET] = true;

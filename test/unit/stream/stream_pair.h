@@ -3,7 +3,8 @@
 #define STREAM_PAIR_H
 
 /*
- * Two nets below one reactor, which a test turns: a server at `addr` and a client.
+ * Two nets (struct leat_stream_net) in one reactor, whose turns the test runs: a server at `addr`
+ * and a client.
  *
  * The next pair_open() uses pair_dev, pair_conf and pair_server_conf; pair_close() clears them.
  */

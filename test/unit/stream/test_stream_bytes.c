@@ -74,7 +74,7 @@ test_sizes(void **state)
 	one_way(pair.c, pair.s, 4096, 1, 3 * LEAT_STREAM_RX_MIN);
 }
 
-/* As many bytes as the window has arrive, and so do one fewer and one more. */
+/* All bytes arrive if they are exactly as many as the window holds, one fewer or one more. */
 static void
 test_window_end(void **state)
 {
@@ -226,7 +226,7 @@ test_many(void **state)
 		pair_turn();
 		assert_true(pair_patience(&turns));
 	}
-	/* A stream that ends takes no other with it. */
+	/* The end of one stream does not end another. */
 	leat_stream_abort(c[3]);
 	pair_until((leat_stream_ready(s[3]) & LEAT_STREAM_CLOSED) != 0);
 	out[4] = in[4] = 0;

@@ -155,7 +155,9 @@ many_questions(void)
 {
 	unsigned int i;
 
-	/* The peer takes no answers any more: its receives are used up, and it posts no others. */
+	/*
+	 * The peer receives no answers any more: its receives are used up, and it posts no others.
+	 */
 	raw.repost = false;
 	for (i = 0; i < 2000 && !raw.down; i++)
 		raw_ctrl(&raw, &(struct stream_ctrl){ .opcode = STREAM_OP_GET_FEATURES });

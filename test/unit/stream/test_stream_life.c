@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* How streams come and go: limits, callbacks that close, many of them, the reactor's stop. */
+/*
+ * How streams come and go: limits, callbacks that close streams, thousands of streams, the
+ * reactor's stop.
+ */
 
 #include <errno.h>
 #include <stdlib.h>

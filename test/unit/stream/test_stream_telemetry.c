@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* /leat/streams and /leat/stream: asked by a thread while the nets are driven, or are not. */
+/*
+ * /leat/streams and /leat/stream: asked by a thread while the reactor of the nets runs turns, or
+ * does not.
+ */
 
 #include <pthread.h>
 #include <sched.h>

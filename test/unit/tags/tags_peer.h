@@ -3,9 +3,9 @@
 #define TAGS_PEER_H
 
 /*
- * An endpoint with the tag layer over the mock driver, and the other sides of its connections:
- * their functions take segments that the layer sends out of the mock driver, and put segments that
- * the layer receives into it, one by one.
+ * An endpoint with the tag layer over the mock driver, and the other sides of its connections: the
+ * functions below take each segment that the layer has sent from the mock driver, and give the mock
+ * driver each segment that the layer is to receive.
  */
 
 #include <leat_error.h>
@@ -59,12 +59,12 @@ void tp_message(uint16_t peer, uint64_t tag, const char *text);
 void tp_notice(uint16_t peer, uint64_t imm);
 
 /*
- * Take the next segment that was sent, if it is for this peer; the device completes it. seq and
- * done count from 0.
+ * Take the oldest segment that was sent to this peer; the device completes it. seq and done count
+ * from 0.
  * @return false if there is none
  */
 bool tp_sent(uint16_t peer, struct tags_hdr *h, uint8_t *bytes, uint32_t *n);
-/* @return number of sends that the device has */
+/* @return number of sends in flight in the device */
 unsigned int tp_sends(void);
 
 /* Disconnect; the device completes all sends, our BYE last, and the peer answers the BYE. */
@@ -73,7 +73,7 @@ void tp_leave(uint16_t peer);
 void tp_bye(uint16_t peer);
 
 void tp_post(struct leat_op *op);
-/* @return the only op that comes back; NULL: none */
+/* @return the op that comes back first in three polls; NULL: none */
 struct leat_op *tp_poll(void);
 /* Wait for an event of this type; any other event is an error. */
 struct leat_event tp_event(enum leat_event_type type, uint16_t peer);

@@ -194,8 +194,8 @@ test_close_while_answering(void **state)
 }
 
 /*
- * The end waits 500 ms for a peer that does not answer BYE, and for a peer whose BYE the device
- * does not take.
+ * The end of a connection waits at most 500 ms: for the peer to answer BYE, or for the device to
+ * accept the BYE.
  */
 static void
 test_no_answer(void **state)
@@ -284,7 +284,7 @@ test_half_done(void **state)
 	assert_int_equal(s.status, -ECONNRESET);
 }
 
-/* An endpoint that is closed sends BYE to all peers, whatever its ops are doing. */
+/* An endpoint that is closed sends BYE to all peers, even while ops are in flight. */
 static void
 test_close(void **state)
 {

@@ -135,8 +135,8 @@ test_old_token(void **state)
 		assert_int_equal(tp_connect(16, 8, 4), i < 2 ? i + 2 : 0);
 	}
 	/*
-	 * Late segments are dropped whichever peer the device names as their source, and for any
-	 * slot.
+	 * Late segments are dropped whichever peer the device names as their source, and whichever
+	 * random number their token holds.
 	 */
 	for (i = 0; i < 192; i++) {
 		tp_arrive_as((uint16_t)(i % 4), old, &h, NULL, 0);
@@ -146,7 +146,7 @@ test_old_token(void **state)
 	assert_int_equal(leat_ep_peer_state(tp_ep, 0), LEAT_PEER_UP);
 	assert_int_equal(leat_op_cancel(tp_ep, &r), 0);
 	assert_ptr_equal(tp_poll(), &r);
-	/* With the 48 and 192 before, these 17 late segments are more than 256, the limit. */
+	/* Peer 0 has sent 48 and 192 late segments above: 17 more exceed its limit, 256. */
 	for (i = 0; i < 17; i++)
 		tp_arrive_as(0, UINT64_MAX, &h, NULL, 0);
 	assert_null(tp_poll());
@@ -154,8 +154,8 @@ test_old_token(void **state)
 }
 
 /*
- * Two connections between the same endpoints may be one to the device: the token distinguishes
- * them.
+ * The device may name one source for two connections between the same endpoints: the token tells
+ * them apart.
  */
 static void
 test_same_source(void **state)
@@ -185,8 +185,8 @@ test_same_source(void **state)
 }
 
 /*
- * A second connection to the same endpoint: the other side is up first, and its messages arrive by
- * the first connection, before CONNECTED of the second. They wait for that event.
+ * A second connection to the same endpoint: the other side is up first, and its messages arrive
+ * over the first connection, before CONNECTED of the second. They wait for that event.
  */
 static void
 test_before_connected(void **state)
@@ -339,8 +339,8 @@ test_answers_to_nothing(void **state)
 }
 
 /*
- * Data are caught that come without a message, for another peer's message, out of order, or too
- * long.
+ * A DATA segment is caught if it is for no message or for another peer's message, out of order, or
+ * too long.
  */
 static void
 test_data(void **state)
@@ -425,7 +425,10 @@ test_hellos(void **state)
 	assert_non_null(tags_hello_parse(buf, TAGS_HELLO_LEN + 3, &h));
 }
 
-/* A device that would keep messages without a limit: the layer handles untagged messages, too. */
+/*
+ * Over a device that would keep unexpected messages without a limit, the layer handles untagged
+ * messages, too.
+ */
 static void
 test_unbounded_device(void **state)
 {

@@ -256,7 +256,7 @@ test_credits_of_the_peer(void **state)
 	assert_int_equal(s[19].status, -ECANCELED);
 }
 
-/* Credits are returned with any segment, or alone when they are half of the window. */
+/* Credits are returned in any segment, or in a CREDIT segment when they are half of the window. */
 static void
 test_credits_of_ours(void **state)
 {
@@ -430,7 +430,7 @@ test_stalled_receive(void **state)
 	assert_int_equal(r.status, -ETIMEDOUT);
 }
 
-/* A receive that is too small fails alone, for short and long messages; so does the send. */
+/* A receive that is too small fails, as does the send of a long message; the peer stays up. */
 static void
 test_too_small(void **state)
 {
@@ -493,7 +493,7 @@ test_matched_gets_through(void **state)
 	assert_int_equal(s.status, 0);
 }
 
-/* A WRITE_IMM takes a credit, which comes back if the op was refused. */
+/* A WRITE_IMM uses a credit, which comes back if the op fails. */
 static void
 test_write_imm(void **state)
 {
@@ -527,7 +527,7 @@ test_write_imm(void **state)
 	assert_int_equal(r.len, 5);
 }
 
-/* Let the device take two sends at a time, and post n TSENDs to a peer and a WRITE after them. */
+/* Let the device accept two sends at a time, and post n TSENDs to a peer and a WRITE after them. */
 static void
 fill_device(struct leat_op *s, unsigned int n, uint16_t peer, struct leat_op *w)
 {
@@ -541,7 +541,7 @@ fill_device(struct leat_op *s, unsigned int n, uint16_t peer, struct leat_op *w)
 	tp_post(w);
 }
 
-/* The device takes no sends for a while: nothing is lost, nothing overtakes. */
+/* The device accepts no more sends for a while: no op is lost, and none overtakes another. */
 static void
 test_device_full(void **state)
 {
@@ -564,7 +564,7 @@ test_device_full(void **state)
 	assert_int_equal(w.status, -ECANCELED);
 }
 
-/* The device takes no sends when a connection ends: BYE goes later, and the end waits for it. */
+/* The device accepts no sends when a connection ends: BYE goes later, and the end waits for it. */
 static void
 test_device_full_at_the_end(void **state)
 {
@@ -593,7 +593,7 @@ test_device_full_at_the_end(void **state)
 	assert_ptr_equal(tp_poll(), &s[1]);
 }
 
-/* A connection ends with ops in all states. All come back, once, also those of the device. */
+/* A connection ends with ops in all states. All come back, once, also those that the device has. */
 static void
 test_end(void **state)
 {

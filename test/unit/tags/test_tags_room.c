@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The tag layer's room for sending: peers that take no segments hold up their own connections, and
- * no others.
+ * The tag layer's room for sending: peers to which no segment completes hold up their own
+ * connections, and no others.
  */
 
 #include <string.h>
@@ -103,8 +103,8 @@ sends_to(uint16_t peer)
 }
 
 /*
- * 1 to 15 peers whose segments the device does not complete take no more than their share; the live
- * peer goes on.
+ * 1 to 15 peers whose segments the device does not complete use no more than their share of the
+ * segments; messages to the live peer go on.
  */
 static void
 test_stuck_peers(void **state)
@@ -186,8 +186,8 @@ refuses(const struct leat_op *op)
 }
 
 /*
- * The device takes no sends to stuck peers: the sends are tried again, but not all of them in each
- * poll.
+ * The device accepts no sends to stuck peers: the sends are tried again, but not all of them in
+ * each poll.
  */
 static void
 test_refused(void **state)
@@ -234,9 +234,9 @@ live_sends(struct tags_hdr h, uint32_t bytes, uint16_t replies)
 }
 
 /*
- * The device refuses a reply, after any number of messages. The buffer that the reply then frees
- * may be the one for which a CREDIT is due: the peer is put on one list while it is about to be put
- * on another.
+ * The device refuses a reply, after any number of messages. Building the reply has freed a buffer,
+ * and if a CREDIT is due for it, the peer is put on the todo list just before tags_todo_run() puts
+ * it on the refused list.
  */
 static void
 test_refused_reply(void **state)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The settings file: which lines are refused, and how an object takes its settings. */
+/* The settings file: which lines are refused, and how an object gets its settings. */
 
 #include <errno.h>
 #include <stdio.h>

@@ -146,7 +146,10 @@ refuse(const uint8_t *buf, size_t len, uint64_t mask, int error, const char *wor
 		fail_msg("'%s' is not in '%s'", word, leat_err_msg());
 }
 
-/* Check that v is refused as a value, and does not matter if the mask does not name it. */
+/*
+ * Check that v is refused as the value of setting i, and ignored if the mask does not name this
+ * setting.
+ */
 static void
 refuse_value(enum every_tune_setting i, uint64_t v, int error)
 {

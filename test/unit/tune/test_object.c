@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Objects in the block, and the directory of processes. */
+/* Objects in the block (tune_block.h), and the directory of processes. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -193,8 +193,8 @@ files_of_the_dead_are_removed_and_no_others(void **state)
 	put_file("123-0123456789abcde.block");
 	assert_int_equal(start_at(dir), 0);
 	/*
-	 * A start leaves a dead process's socket while the block is there. If the first start saw
-	 * the socket of process 123 before its block, the second start removes the socket.
+	 * A start leaves a dead process's socket as long as its block is there. If the first start
+	 * saw the socket of process 123 before its block, the second start removes the socket.
 	 */
 	leat_tune_stop();
 	assert_int_equal(start_at(dir), 0);
