@@ -277,7 +277,7 @@ error(void **state)
 	fault_pair_close(&p);
 }
 
-/* Only ops that use a key fail with the errno of a wrong key. Failed ones wrote nothing. */
+/* With errno=EACCES only ops that use a key fail. A failed WRITE has written nothing. */
 static void
 error_of_keys(void **state)
 {

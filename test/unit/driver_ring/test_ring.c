@@ -179,7 +179,7 @@ static uint64_t out[NB], in[NB];
 
 struct flow {
 	struct ring_pair p;
-	uint64_t sent, taken; /* numbers of messages; each message carries its own */
+	uint64_t sent, taken; /* counts of messages; each message carries its number */
 };
 
 /*
@@ -386,10 +386,7 @@ last_words(void **state)
 	assert_int_equal(leat_ep_disconnect(p.a, p.pa), 0);
 	ring_test_event(p.a, NULL, LEAT_EV_DISCONNECTED, &ev);
 	assert_int_equal(ev.status, -ECONNABORTED);
-	/*
-	 * b has not polled yet: the event arrives, and the messages for r[0] and r[1] do so all the
-	 * same
-	 */
+	/* b has not polled yet: besides the event, it still gets the messages for r[0] and r[1] */
 	ring_test_event(p.b, NULL, LEAT_EV_DISCONNECTED, &ev);
 	assert_int_equal(ev.status, 0);
 	for (i = 0; i < 2; i++) {

@@ -170,7 +170,7 @@ static struct {
 	uint16_t at_hub[SPOKES], at_spoke[SPOKES];
 	struct leat_op tx[NB], rx[SPOKES][NB];
 	uint8_t out[NB][MTU], in[SPOKES][NB][MTU];
-	uint64_t sent[SPOKES], taken[SPOKES]; /* numbers of messages */
+	uint64_t sent[SPOKES], taken[SPOKES]; /* counts of messages to a spoke */
 	uint64_t imm[SPOKES][NB];	      /* immediates of the messages in flight; 0: none */
 } w;
 

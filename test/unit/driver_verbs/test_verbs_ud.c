@@ -144,7 +144,7 @@ headers(void **state)
 	assert_memory_not_equal(f.gid.raw, w.gid.raw, 16);
 }
 
-/* Other versions of leat read these numbers. */
+/* Other versions of leat read these messages, so their bytes must not change. */
 static void
 bytes(void **state)
 {

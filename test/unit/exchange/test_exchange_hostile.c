@@ -259,7 +259,7 @@ test_version(void **state)
 	assert_non_null(strstr((char *)buf + 24, "version 2"));
 	close(fd);
 
-	/* A listener of a future version rejects us, with its own header version. */
+	/* A listener of a future version rejects the connector, with a header of that version. */
 	fd = raw_bind(addr, sizeof(addr));
 	assert_int_equal(listen(fd, 1), 0);
 	assert_true(leat_exchange_connect(good.x, addr, 0, &none, NULL) > 0);

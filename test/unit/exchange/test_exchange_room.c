@@ -545,7 +545,10 @@ test_busy_then_silent(void **state)
 	side_close(&s);
 }
 
-/* Connection ids begin near the end of their range, and wrap here: no id of 16 comes twice. */
+/*
+ * Connection ids begin near the end of their range, and wrap here: no two of 16 connections have
+ * the same id.
+ */
 static void
 test_ids_wrap(void **state)
 {

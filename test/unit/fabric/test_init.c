@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * leat_init(): the arguments that it takes, those that it leaves, and its messages. EAL starts only
- * once in a process, so each case runs in a child, which reports through its exit code.
+ * leat_init(): the arguments that it handles, those that it leaves to the program, and its errors.
+ * EAL starts only once in a process, so each case runs in a child, which reports through its exit
+ * code.
  */
 
 #include <errno.h>

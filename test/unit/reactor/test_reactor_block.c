@@ -135,7 +135,7 @@ test_woken(void **state)
 	assert_int_equal(leat_reactor_turn(app.r), 1);
 	assert_int_equal(app.messages, 1);
 
-	/* The reactor is awake: no system call. */
+	/* The reactor is awake: a message needs no system call to wake it. */
 	assert_int_equal(leat_reactor_call(app.r, on_message, NULL), 0);
 	assert_int_equal(os.pokes, 1);
 	turns(4);
@@ -183,7 +183,8 @@ test_fallback(void **state)
 	turns(64);
 	assert_int_equal(leat_reactor_idle_effective(app.r), LEAT_IDLE_BLOCK);
 	assert_true(os.blocks > blocks);
-	assert_in_range(os.sleeps, sleeps, sleeps + 64); /* the sleep lasts until housekeeping */
+	/* The reactor sleeps until the next housekeeping, and blocks from then on. */
+	assert_in_range(os.sleeps, sleeps, sleeps + 64);
 
 	/* `plain` is opened without leat_ep_conf.wait, so the reactor can't block with it. */
 	assert_int_equal(close(mock.fd), 0);

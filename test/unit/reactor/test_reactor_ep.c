@@ -174,7 +174,7 @@ test_ep_removed_by_itself(void **state)
 	assert_int_equal(a.calls, 1);
 	app_end(&a);
 
-	/* The poller is removed with its endpoint. */
+	/* on_event() removes the poller, and closes the endpoint. */
 	app_init(&a);
 	a.remove_on_event = true;
 	assert_int_equal(leat_ep_connect(a.ep, "there:1", NULL), 0);

@@ -295,7 +295,7 @@ test_woken(void **state)
 	assert_int_equal(ran, 1);
 	assert_int_equal(ran_at, asleep + 100);
 
-	/* The reactor is not asleep: no wake-up, no system call. */
+	/* The reactor is not asleep: a message needs no system call to wake it. */
 	send_message(NULL);
 	assert_int_equal(os.wakes, 1);
 	test_turns(r, 1);
@@ -364,7 +364,7 @@ test_set_and_get(void **state)
 	assert_int_equal(conf.sleep_min_us, 10);
 	assert_int_equal(conf.sleep_max_us, 250);
 
-	/* A bound that is given alone moves the default of the other bound. */
+	/* If only one bound is given, the default of the other one is adjusted to it. */
 	conf = (struct leat_idle_conf){ .policy = LEAT_IDLE_SLEEP, .sleep_max_us = 3 };
 	assert_int_equal(leat_reactor_idle_set(r, &conf), 0);
 	leat_reactor_idle_get(r, &conf);

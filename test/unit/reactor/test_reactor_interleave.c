@@ -81,7 +81,7 @@ fall_asleep(void)
 	int epfd = app.r->block_epfd;
 
 	run_to(ASLEEP);
-	/* If no descriptor wakes the reactor, no message and no completion may be there. */
+	/* If no descriptor would wake the reactor, no message and no completion may be waiting. */
 	if (epoll_wait(epfd, &ev, 1, 0) > 0)
 		return;
 	assert_true(plan.steps < 3 || reactor_messages_waiting(app.r) == 0);

@@ -78,7 +78,7 @@ test_turn_calls_all(void **state)
 	assert_int_equal(leat_reactor_turn(r), 1);
 	assert_int_equal(a.calls, 2);
 	assert_int_equal(b.calls, 2);
-	/* One timestamp for the whole turn. */
+	/* All pollers of a turn get the same timestamp. */
 	assert_int_equal(a.now, b.now);
 	assert_int_equal(a.now, 1000010);
 	assert_null(leat_reactor_self());

@@ -272,7 +272,9 @@ shooter(void *arg)
 	uint32_t i, k;
 
 	(void)arg;
-	/* Run on another CPU than the main lcore, where the receiver is, if there is one. */
+	/*
+	 * If there are two CPUs, run on another one than the receiver, which is on the main lcore.
+	 */
 	shot.bad += sched_setaffinity(0, sizeof(last_cpu), &last_cpu) != 0;
 	for (i = 0; i < SHOTS; i++) {
 		for (k = 0; k < i * 7 % 101; k++)

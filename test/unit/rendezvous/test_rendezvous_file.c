@@ -375,7 +375,9 @@ test_fence_times_out(void **state)
 			 value_of(8, 3, 1, want));
 	assert_memory_equal(got, want, value_of(8, 3, 1, want));
 	assert_int_equal(leat_rendezvous_get(rv, 2, "v", got, sizeof(got)), -ENOENT);
-	/* A killed rank is missing as well. The others wait at their first fence. */
+	/*
+	 * Rank 1 is killed, rank 2 never comes to a fence, rank 3 still waits at its first fence.
+	 */
 	kill_child(c[1]);
 	assert_int_equal(leat_rendezvous_fence(rv, 50 * MS), -ETIMEDOUT);
 	assert_msg_has("fence 2 timed out after");

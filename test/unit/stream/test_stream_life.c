@@ -309,7 +309,10 @@ later(uint64_t ms)
 {
 	unsigned int i;
 
-	/* Small steps: a keepalive that is due must be sent, and arrive, before the next. */
+	/*
+	 * Small steps: a keepalive that is due must be sent, and arrive, before the next one is
+	 * due.
+	 */
 	for (; ms > 0; ms -= RTE_MIN(ms, UINT64_C(100))) {
 		mock += 100 * LEAT_CLOCK_MOCK_HZ / 1000;
 		for (i = 0; i < 20; i++) {

@@ -104,7 +104,7 @@ test_net(void **state)
 	/* The list begins at the given stream. */
 	snprintf(cmd, sizeof(cmd), "/leat/stream,%u,2", id_of(pair.client));
 	assert_null(strstr(ask(cmd, true), "places"));
-	/* The net is not driven. */
+	/* While the reactor runs no turns, the net is reported as not driven. */
 	snprintf(cmd, sizeof(cmd), "/leat/stream,%u", id_of(pair.client));
 	expect(ask(cmd, false), "driven", "\"no\"");
 	assert_non_null(strstr(ask("/leat/stream,999", true), "null"));

@@ -5,7 +5,10 @@
 #include "leat_cmocka.h"
 #include "tags_peer.h"
 
-/* @return a letter for each op to the peer that the device has, in order, from number `first` on */
+/*
+ * @return a letter for each op that the device has for this peer, in order, from op number `first`
+ * on
+ */
 static const char *
 device_has(uint16_t peer, unsigned int first)
 {

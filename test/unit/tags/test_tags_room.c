@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The tag layer's room for sending: peers to which no segment completes hold up their own
- * connections, and no others.
+ * The tag layer's room for sending: segments that do not complete hold up the connection of their
+ * own peer, and no other connection.
  */
 
 #include <string.h>
