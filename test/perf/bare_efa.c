@@ -52,7 +52,7 @@ static void __attribute__((noreturn, cold)) fi_fail(const char *what, ssize_t re
 	bench_die("bare libfabric: %s: %s", what, fi_strerror((int)-ret));
 }
 
-/* @return 1 if there will be no completion */
+/* Post one op. @return 1 if it was injected, and so will not complete */
 static inline int
 side_post(struct side *s)
 {

@@ -140,7 +140,7 @@ side_send(struct side *s, uint32_t n)
 static inline uint32_t
 side_answer(struct side *s, void *again, uint32_t n, uint32_t done)
 {
-	(void)done; /* always 0: fi_recv() always succeeds, so both are taken or none */
+	(void)done; /* always 0: recv_post() never fails, so a call posts all n requests or none */
 	if (unlikely(send_post(s) == 0))
 		return 0;
 	if (likely(n == 2))

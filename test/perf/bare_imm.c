@@ -314,7 +314,7 @@ bare_imm_both(const char *addr, uint32_t size, uint64_t n, double *us)
 	accepted(&far);
 	round_trips(&near, &far, n, us);
 	(void)expect(&far, RDMA_CM_EVENT_DISCONNECTED, NULL);
-	/* near gets its event when far closes. */
+	/* near receives its disconnect event only when far closes. */
 	close_one(&far);
 	(void)expect(&near, RDMA_CM_EVENT_DISCONNECTED, NULL);
 	close_one(&near);

@@ -4,8 +4,8 @@
 
 /*
  * The loop of perftest's newer releases for `ib_write_lat --write_with_imm`, on ibverbs alone:
- * WRITE_IMM to and fro, with one send in flight, which is signaled, and inline where it fits; the
- * receive that a WRITE_IMM takes is posted again before the answer (run_iter_lat_send).
+ * WRITE_IMM to and fro, with one send in flight, which is signaled, and inline where it fits. The
+ * receive that a WRITE_IMM consumes is posted again before the answer (run_iter_lat_send).
  */
 
 #include <stdint.h>

@@ -17,7 +17,7 @@
 
 #include "bench.h"
 
-/* Share of CPU time used by other programs above which a result has a note. */
+/* A result gets a note if other programs used more than this share of the CPUs' time. */
 #define BUSY_SHARE 0.05
 
 static bool realtime;
@@ -339,8 +339,8 @@ bench_measure(struct bench_table *t, const struct bench_args *args, unsigned int
 	own1 = own_busy();
 
 	/*
-	 * The kernel counts CPU time in ticks of 10 ms: a share of less than 200 ms would mean
-	 * nothing.
+	 * The kernel counts CPU time in ticks of 10 ms, so the share that others used of less than
+	 * 200 ms would mean nothing.
 	 */
 	if (end - start > UINT64_C(200000000))
 		t->others = ((cpu1 - cpu0) - (own1 - own0)) * 1e9 / (double)(end - start) / nb_cpus;

@@ -2,8 +2,8 @@
 
 /*
  * The cost of a scope with two branches of which one waits for an event and the other cancels it:
- * two tasks started, four switches, an operation posted and taken back, two tasks ended. And the
- * cost of a race of two compared with a scope of the same two branches.
+ * two tasks started, four switches, an operation posted and cancelled, two tasks ended. And the
+ * cost of a race of two branches, compared with a scope of the same two branches.
  */
 
 #include <errno.h>
@@ -42,7 +42,7 @@ fails(void *arg)
 	return -EIO;
 }
 
-/* Neither branch may win, so both run to their end, like those of the scope. */
+/* Both branches fail, so neither cancels the other: both run to their end, as in a scope. */
 static void
 race_round(void)
 {

@@ -335,7 +335,7 @@ format(void *mem, uint64_t bytes)
 		bench_die("%s", leat_channel_error());
 }
 
-/* Run one row. Its helpers end with it: an idle one would share a CPU with the next row's. */
+/* Run one row. Its helpers end with it: idle, they would share a CPU with those of the next row. */
 static void
 run_table(const struct table *t, const struct bench_args *args, void *mem[3], uint64_t bytes,
 	  const int *cpus)
@@ -367,7 +367,7 @@ run_table(const struct table *t, const struct bench_args *args, void *mem[3], ui
 			mem[2] = shared_memory(bytes);
 			format(mem[2], bytes);
 			attach(mem, bytes);
-			/* This process first reads a frame from own: put one there. */
+			/* A round trip reads own before it writes to own: put a frame there. */
 			send_one(own);
 			help(&sh->pair[i]);
 		}

@@ -6,8 +6,8 @@
  * endpoints in this one process and thread.
  *
  *     bench-efa           ns per op
- *     bench-efa --count   for instructions: each case once, inside bench_counted(); see
- *                         count-instructions
+ *     bench-efa --count   run each case once, inside bench_counted(), whose instructions
+ *                         count-instructions counts
  *
  * Both sides poll equally often, and the emulator's counters show that the device carried the data.
  */
@@ -60,7 +60,7 @@ counter(const char *name)
 	return device_counter(name);
 }
 
-/* The data must arrive through the device, and a READ as a READ of the device. */
+/* Check that the data arrives through the device, and that a READ is a READ of the device. */
 static void
 check(const struct what *w, unsigned int side)
 {

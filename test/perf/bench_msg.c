@@ -7,8 +7,8 @@
  *
  *     bench-msg [--device fabric_ofi0,provider=shm] [options, see --help]
  *
- * Each variant has endpoints of its own, so that none searches the receives of another. The place
- * of their memory makes a difference, so everything is measured in several sessions.
+ * Each variant has endpoints of its own, so that none searches the receives of another. Where their
+ * memory lies makes a difference, so everything is measured in several sessions (bench_session.h).
  *
  * bench-msg --count: instructions and cache lines of messages of 8 B in leat mode, both ends in one
  * thread, singly and in bursts; see count.h.
@@ -405,9 +405,8 @@ connect_ends(unsigned int variant)
 }
 
 /*
- * Post the receives of this table, on both ends. A table leaves all its receives posted, and the
- * first messages of the next table find these: therefore receives are of the largest size, or are
- * cancelled.
+ * Post the receives of this table, on both ends. A table leaves all its receives posted: without
+ * unprepare() the first messages of the next table would arrive in them.
  */
 static void
 prepare(unsigned int variant)
@@ -443,7 +442,7 @@ prepare(unsigned int variant)
 	}
 }
 
-/* Take back the receives that a table left posted. */
+/* Cancel the receives that a table left posted, and wait until they have completed. */
 static void
 unprepare(unsigned int variant)
 {
@@ -474,8 +473,8 @@ measure(void *arg, unsigned int variant, bool *disturbed)
 
 	(void)arg;
 	/*
-	 * The caches hold the data of the variant that was measured before. So warm up: 2 * WINDOW
-	 * turns, which use every request and are not measured.
+	 * The caches hold the data of the variant that was measured before. So warm up with
+	 * 2 * WINDOW round trips that are not measured.
 	 */
 	if (b.table == LAT)
 		(void)lcores_run(&b.l, variant, 2 * WINDOW, false, disturbed);

@@ -26,7 +26,7 @@
 #define BURST 32
 #define REQUEST 48
 #define ANSWER 80
-/* Answers may wait for the device while the next requests have arrived. */
+/* Sends and receives of an end: answers may wait for the device while the next requests arrive. */
 #define ANSWERS (2 * IN_FLIGHT)
 
 /*
@@ -81,7 +81,7 @@ end_recv(struct end *e, struct leat_msg_req *req)
 		bench_die("receive: %s", leat_err_msg());
 }
 
-/* End a turn in which sends were gathered. */
+/* End a turn of the loop: post the sends and receives that it gathered (only if by_hand). */
 static void
 end_turn(struct end *e)
 {
@@ -109,7 +109,7 @@ number_send(struct end *e, uint64_t number, uint64_t size)
 	end_send(e, req);
 }
 
-/* Take requests that came back. @return the number of received messages, in got */
+/* Poll for completed requests. @return how many of them are receives; these are in got */
 static unsigned int
 end_poll(struct end *e, struct leat_msg_req **got)
 {
@@ -273,7 +273,7 @@ connect_ends(unsigned int variant)
 
 /* ---- measuring ---- */
 
-/* The variants of a table, beginning with the one that a session measures first. */
+/* The variants of a table. A session measures variants[first] first. */
 struct turn {
 	const unsigned int *variants;
 	unsigned int n, first;

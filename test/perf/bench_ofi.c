@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * leat's ofi driver compared with a bare libfabric loop that makes the same calls, two processes
- * each, pinned alike: half round trips, or messages per second, of several sizes.
+ * leat's ofi driver compared with a bare libfabric loop that makes the same calls, each between two
+ * processes, pinned alike: half round trips, or messages per second, of several sizes.
  *
  *     bench-ofi --provider shm|tcp --mode lat|rate [options, see --help]
  *

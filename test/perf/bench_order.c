@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What the ordering layer costs per op: posting and polling a window of ops, with the layer and in
- * a loop that does the same without it (keeps the op, sets status and length, hands it out).
+ * What the ordering layer (leat_op_start(), leat_op_finish()) costs per op: posting and polling a
+ * window of ops, with the layer and in a loop that does the same without it (keeps the op, sets its
+ * status and length, returns it).
  *
  *     post 256 in bursts of 32
  *     the device completes 32 per poll, in order or shuffled; poll 32 at a time
@@ -10,7 +11,7 @@
  * bench-order --count: instructions and cache lines of both loops, see count.h.
  *
  * The ops take more than one way of many caches, so the loop's speed depends on where its data
- * happen to lie: each repeat takes the next of many places.
+ * happen to lie: each repeat uses the next of PLACES places.
  */
 
 #include <stdio.h>
@@ -47,13 +48,13 @@ struct place {
 	char gap[4096];
 };
 
-static struct place *at; /* this repeat's */
+static struct place *at; /* the place of this repeat */
 static unsigned int next_place;
 static struct place places[PLACES];
 static uint16_t orders[ORDERS][WINDOW];
 static uint32_t rounds = 100;
 
-/* Take the next completion; prefetch later ones, as a driver does that reads in bursts. */
+/* Return the next completed op; prefetch a later one, as a driver does that reads in bursts. */
 static __rte_always_inline struct leat_op *
 completed(void)
 {

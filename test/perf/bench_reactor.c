@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The cost of an idle turn of a reactor with one endpoint beyond the driver's own empty poll. The
- * reactor spins on the second lcore; messages to it read its counter of turns, or make it call the
- * driver's poll in a loop.
+ * The cost of an idle turn of a reactor with one endpoint, less the cost of the driver's own empty
+ * poll. The reactor spins on the second lcore; messages to it read its counter of turns, or make it
+ * call the driver's poll in a loop.
  */
 
 #include <leat_error.h>

@@ -106,7 +106,7 @@ prepare(unsigned int i)
 	}
 }
 
-/* Poll until the last send came back and a message has arrived. */
+/* Poll until the last send has completed and a message has arrived. @return the message's RECV */
 static __rte_always_inline struct leat_op *
 wait_message(struct leat_ep *ep, bool *sent)
 {
@@ -147,7 +147,7 @@ leat_first(uint64_t n)
 		s->out = i;
 		sent = false;
 		post(ep, &s->send);
-		/* Off the critical path: the message has been sent. */
+		/* Repost the last receive after the send: off the critical path. */
 		if (likely(recv != NULL))
 			post(ep, recv);
 		recv = wait_message(ep, &sent);

@@ -7,8 +7,8 @@
  *            read 64 B, free (bulk)
  *
  * The mbufs come from a pool as rte_pktmbuf_pool_create() makes it, of a usual size. None of these
- * is faster: a smaller pool, a pool over a ring for one producer and one consumer, larger caches,
- * a different size of the rte_ring.
+ * makes mbufs faster: a smaller pool, a pool over a ring for one producer and one consumer, larger
+ * caches, a different size of the rte_ring.
  *
  * bench-ring-rate --count: instructions and cache lines of both sides in one thread, in bursts and
  * singly; see count.h. In bursts leat is compared with a device that does the least possible, and
@@ -120,7 +120,7 @@ mbuf_second(uint64_t n)
 
 /* ---- leat ---- */
 
-/* Take back sends until the stack of free sends has at least want of them. */
+/* Poll until the stack of completed sends, free, has at least want. @return how many it has */
 static __rte_always_inline unsigned int
 reclaim(struct leat_op **free, unsigned int have, unsigned int want)
 {
@@ -338,7 +338,7 @@ count_least(uint32_t ops, uint32_t burst)
 		for (back = 0; back < burst; back += k)
 			k = least_poll_sent(&least_dev, send, BURST);
 	}
-	/* Take the receives back: the next count posts its own. */
+	/* Forget the receives that are still posted: the next count posts its own. */
 	least_dev.posted = least_dev.rx;
 	BENCH_USE(sum);
 }

@@ -10,8 +10,8 @@
  * bytes back. SENDS sends the same buffers again and again, and neither side reads them: between
  * lcores their bytes move only the first time. BYTES does the work of a program that uses the
  * bytes: the client writes 32 B per call, the server copies them to its answer, and the client
- * copies them out. Each variant has endpoints of its own. The place of their memory makes a
- * difference, so everything is measured in several sessions.
+ * copies them out. Each variant has endpoints of its own. Where their memory lies makes a
+ * difference, so everything is measured in several sessions (bench_session.h).
  */
 
 #include <stdio.h>
@@ -28,8 +28,8 @@ enum { RPC, SENDS, BYTES, VARIANTS };
 enum { LAT, RATE1, RATE3, RATE11, TABLES };
 
 #define SIZE 32
-#define HEAD 16 /* bytes of the head of a packet, and of an item */
-#define ITEM 16
+#define HEAD 16 /* bytes of the head of a packet */
+#define ITEM 16 /* bytes of the head of each call in it */
 #define BATCH_MAX 11
 #define WINDOW 16 /* batches in flight */
 #define BURST 32
@@ -94,9 +94,7 @@ op_post(struct end *e, struct leat_op *op)
 		(void)leat_ep_poll(e->ep, NULL, 0);
 }
 
-/*
- * State of a bare side: sends that came back, and receives that each wait to be answered by a send.
- */
+/* State of a bare side. free: sends to post. due: completed receives, to be posted again. */
 struct bare {
 	struct end *e;
 	bool bytes;
@@ -131,7 +129,7 @@ bare_answer(struct leat_op *send, const struct leat_op *recv)
 		memcpy(bare_call(send, k), bare_call(recv, k), SIZE);
 }
 
-/* The client reads the answer, and writes the next request. */
+/* The client writes the bytes of a request. */
 static __rte_always_inline void
 bare_ask(struct bare *s, struct leat_op *send)
 {
@@ -142,6 +140,7 @@ bare_ask(struct bare *s, struct leat_op *send)
 		memcpy(bare_call(send, k), batch->out[k], SIZE);
 }
 
+/* The client copies the bytes of an answer out. */
 static __rte_always_inline void
 bare_take(struct bare *s, const struct leat_op *recv)
 {
@@ -193,7 +192,7 @@ bare_repost(struct bare *s, unsigned int from, unsigned int n)
 		bench_die("can't post receives");
 }
 
-/* Each packet that comes back allows the next one. */
+/* Each answer allows the client to send the next request. */
 static __rte_always_inline void
 bare_client(struct end *e, uint64_t n, bool bytes)
 {
@@ -317,7 +316,7 @@ rpc_server(struct end *e, uint64_t n)
 
 	for (n -= n % tables[b.table].batch, e->handled = 0; e->handled < n;)
 		(void)rpc_poll(e, done);
-	/* Some answers found no room, or wait for credit, which comes with the client's packets. */
+	/* Some answers wait for room, or for credit, which comes with the client's packets. */
 	do {
 		(void)rpc_poll(e, done);
 		leat_rpc_stats_get(e->rpc, &stats);

@@ -2,7 +2,7 @@
 
 /*
  * Calls of lib/rpc, 32 B each way, over 10,000 sessions of one endpoint, compared with
- * 10 sessions: between two lcores, a client and a server of all sessions. Calls are posted in
+ * 10 sessions. One lcore runs the client of all sessions, another the server. Calls are posted in
  * bursts of 16, each to the next session, with 64 in flight.
  *
  *     bench-rpc-sessions [--device fabric_ring0,type=datagram] [options, see --help]

@@ -106,7 +106,7 @@ struct shared {
 	uint32_t done __attribute__((aligned(128)));  /* seq of the order that is done */
 	uint64_t pushed;			      /* bench_pushed_off() of the second side */
 	uint64_t sum;				      /* sum of the received words */
-	uint32_t stop __attribute__((aligned(128)));  /* ADD: seq of the order that ends */
+	uint32_t stop __attribute__((aligned(128)));  /* ADD: seq of the order to end */
 	uint32_t listening;
 	char addr[DEVICES][LINK_KINDS][LEAT_ADDR_MAX];
 	struct leat_rkey target[DEVICES];
@@ -290,7 +290,7 @@ first_half(unsigned int variant, uint64_t n)
 	return bench_ns() - start;
 }
 
-/* The second side's last op may need the provider of this side to be driven. */
+/* Wait for the second side, and poll meanwhile: its last op may need this side's provider. */
 static void
 wait_done(const struct link *l)
 {

@@ -5,7 +5,8 @@
  * sides in one thread, which is the same work as in two processes, without the polls while one side
  * waits for the other.
  *
- *     bench-shm-instr --count   each case once, inside bench_counted(): see count-instructions
+ *     bench-shm-instr --count   run each case once, inside bench_counted(), whose instructions
+ *                               count-instructions counts
  */
 
 #include <stdio.h>

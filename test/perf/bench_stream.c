@@ -6,14 +6,16 @@
  *
  *     lat   a request and an answer of the same size: copied in by leat_stream_write() and out by
  *           leat_stream_read(), compared with SEND and RECV of the bare device in a loop as an
- *           application has it. Each round trip is timed: a repeat's median and 99th percentile
- *     bw    writes of that size, with and without a copy, read without one; compared with memcpy
- *           of the same size into memory of a window's size, and with messages of lib/msg
+ *           application has it. Each round trip is timed: the results are the median and the 99th
+ *           percentile of a repeat
+ *     bw    writes of one size, copied in or not, and read without a copy; compared with memcpy of
+ *           the same size into 1 MiB of memory, and with messages of lib/msg
  *
  *     bench-stream           times
- *     bench-stream --count   for instructions: round trips on one lcore inside bench_counted(),
- *                            for count-instructions. One thread: valgrind runs one at a time, and
- *                            two that wait for each other may need minutes to connect
+ *     bench-stream --count   run round trips on one lcore, inside bench_counted(), whose
+ *                            instructions count-instructions counts. One thread, because valgrind
+ *                            runs one at a time, and two that wait for each other may need minutes
+ *                            to connect
  *
  * A side is driven step by step, so that one thread can drive both.
  */
@@ -197,7 +199,7 @@ copy_in(struct side *d)
 	}
 }
 
-/* Each turn of the reactor is a step. */
+/* Turn the reactor once. @return whether the side's work is done */
 static bool
 stream_step(struct side *d)
 {
@@ -256,7 +258,7 @@ step(struct side *d)
 	}
 }
 
-/* A server is done when its last answer is sent: the completions of its sends come later. */
+/* Run one side until its work is done. A server of a stream does not wait for its last write. */
 static void
 side_run(unsigned int index, enum what what)
 {
@@ -278,7 +280,7 @@ both_run(enum what what)
 	}
 }
 
-/* The server runs until it has answered everything that the client waits for. */
+/* The amount of work is b.n, see start(); n is not used. */
 #define SIDES(what)                                                                                \
 	static void first_##what(uint64_t n)                                                       \
 	{                                                                                          \
@@ -336,8 +338,8 @@ streams_open(enum lcores_used used)
 }
 
 /*
- * Wait until the streams of both are up. A reactor belongs to the thread of its first turn, so each
- * lcore drives its own.
+ * Turn the reactor of side i once. @return whether its stream is up. A reactor belongs to the
+ * thread of its first turn, so each lcore turns its own.
  */
 static bool
 connect_step(unsigned int used, unsigned int i)

@@ -3,8 +3,8 @@
 #define BENCH_STREAM_H
 
 /*
- * The references of bench-stream: the bare device, and messages of lib/msg. Each has two sides;
- * a side is driven by its step function until the function returns that the work is done.
+ * The references of bench-stream: the bare device, and messages of lib/msg. Each has two sides; the
+ * step function of a side is called until it returns true, when its work is done.
  */
 
 #include <leat_ep.h>
@@ -37,7 +37,7 @@ struct side {
 	uint32_t size;
 	uint64_t left; /* round trips or writes left; on the reading side: bytes left */
 	uint32_t at;   /* bytes done of the current request or answer */
-	bool sent;     /* bare: the last send came back */
+	bool sent;     /* bare: the last send has completed */
 	uint8_t *out, *in;
 	struct end *end;
 

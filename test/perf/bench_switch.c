@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What a context switch costs, and which part of the cost pays for which promise. Each switch goes
+ * What a context switch costs, and how much of that each of its guarantees costs. Each switch goes
  * to and fro between this program's stack and another one:
  *
  *     leat    task_switch(): saves six registers and the floating-point control (mxcsr and the x87
@@ -29,7 +29,7 @@ enum { LEAT, BARE, STORE, LOAD, SWITCHES };
 static struct {
 	void *here[SWITCHES], *there[SWITCHES]; /* contexts */
 	char stack[SWITCHES][STACK] __attribute__((aligned(64)));
-	uint32_t n; /* switches to and fro, of a repeat */
+	uint32_t n; /* pairs of switches, to and fro, per repeat */
 } b;
 
 /* clang-format off */

@@ -4,8 +4,8 @@
  * What tasks cost.
  *
  *     task-switch...   the context switch compared with simpler ones: bench_switch.c
- *     task-spawn-join  a task that does nothing, spawned and joined by another one; the stack was
- *                      used before
+ *     task-spawn-join  a task that does nothing, spawned and joined by another one; it gets a stack
+ *                      that was used before
  *     task-cancel      a scope of two branches of which one cancels the other: bench_cancel.c
  *     task-race        a race of two branches compared with a scope of the same: bench_cancel.c
  *     task-stack       memory of the stack of a suspended task, the largest of a thousand

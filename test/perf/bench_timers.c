@@ -40,7 +40,7 @@ on_timer(struct leat_wheel_node *node, void *arg)
 	leat_wheel_add(&b.wheel[BESIDE], node, node->expiry + 60000 * 1000 * US);
 }
 
-/* Idle timeouts of 30 to 90 s. */
+/* Start a million timers that expire in 30 to 90 s, as idle timeouts do. */
 static void
 prepare(void)
 {
@@ -71,7 +71,7 @@ turn(unsigned int variant)
 	(void)leat_wheel_run(&b.wheel[variant], b.now[variant], on_timer, NULL, 64);
 }
 
-/* Deadlines of 10 ms, most of which are stopped in time, with one turn after each burst of them. */
+/* Start a window of deadlines of 10 ms, run one turn, and stop them, long before they expire. */
 static double
 start_stop(void *arg, unsigned int variant, bool *disturbed)
 {

@@ -6,7 +6,7 @@
  *
  *     OFF      without a control thread
  *     ALONE    with a control thread, and no agent
- *     READ     an agent has all records updated 1,000 times per second, and reads them
+ *     READ     an agent requests all records 1,000 times per second, and reads them
  *     SAMPLED  as READ, and every 64th op is timed
  *
  * The agent is another process, and like the control thread it runs on the other CPU.

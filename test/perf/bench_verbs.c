@@ -6,12 +6,12 @@
  * (test/verbs_stub).
  *
  *     bench-verbs           cycles per op
- *     bench-verbs --count   for instructions: each case once, inside bench_counted();
- *                           count-instructions runs this under callgrind and reads the counters
- *                           after each call. A line per call names the case: "case side ops"
+ *     bench-verbs --count   run each case once, inside bench_counted(): count-instructions runs
+ *                           this under callgrind and reads the counters after each call. A line
+ *                           per call names the case: "case side ops"
  *
- * Leat's side does what an application does per op: post a burst, poll until it is back, check the
- * status.
+ * Leat's side does what an application does per op: post a burst, poll until it has completed,
+ * check the status.
  */
 
 #include <stdio.h>
@@ -184,7 +184,7 @@ prepare(const struct job *j)
 		bench_die("post: %s", leat_err_msg());
 }
 
-/* Take back the ops that prepare() posted. */
+/* Let a burst of messages complete the receives that prepare() posted. */
 static void
 finish(const struct job *j)
 {
@@ -372,7 +372,7 @@ main(int argc, char **argv)
 	init(&args);
 	bench_pin(cpu);
 	bench_thread_ready();
-	args.seconds /= 4; /* per table: there are many, and little disturbs them */
+	args.seconds /= 4; /* the time is per table: there are many, and little disturbs them */
 	for (j.what = 0; j.what < RTE_DIM(whats); j.what++) {
 		for (j.api = 0; j.api < APIS; j.api++) {
 			j.ops = 2 * BURST;

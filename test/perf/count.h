@@ -27,7 +27,7 @@
 
 enum count_side { COUNT_LEAT, COUNT_REFERENCE, COUNT_SIDES };
 
-/* Do ops operations in bursts, and leave everything as it was before. */
+/* Do ops operations in bursts, and leave queues and requests in the state they had before. */
 typedef void (*count_fn)(uint32_t ops, uint32_t burst);
 
 struct count_case {
@@ -41,7 +41,7 @@ struct count_case {
 	double instr, lines;
 };
 
-/* Take "--count" out of a program's arguments. @return whether it was there */
+/* Remove "--count" from a program's arguments. @return whether it was there */
 bool count_option(struct bench_args *args);
 
 /*

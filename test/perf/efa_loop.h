@@ -6,11 +6,11 @@
  * The loop of efa_side.h, written once: bare_efa.c and leat_efa.c include this file after inline
  * functions that post and poll for their side.
  *
- *     side_post(s)        A posts the op. Returns true if there will be no completion
+ *     side_post(s)        A posts the op. Returns 1 if it was injected, and so will not complete
  *     side_recv(s)        B posts the receive
  *     side_poll(s, end)   polls A or B once. Returns the number of completions
  *
- * An op is done when A has its completion and B the message; after each post both are polled at
+ * An op is done when A has its completion and B has the message. After each post both are polled at
  * least once, so that an injected message costs as many polls as one that is not injected.
  */
 
@@ -62,7 +62,7 @@ side_prepare(struct side *s, enum efa_what what, size_t size)
 		side_recv(s);
 }
 
-/* The run's last receive is still posted: one more message takes it. */
+/* Send one more message, which completes the receive that the run has left posted. */
 static void
 side_finish(struct side *s)
 {

@@ -40,7 +40,7 @@ struct efa_side {
 	void (*prepare)(struct side *s, enum efa_what what, size_t size);
 	/* Run n ops, one at a time. @return how often the endpoints were polled */
 	uint64_t (*run)(struct side *s, uint64_t n);
-	/* Use up the receive that is still posted, by one more message. */
+	/* Send one more message, which completes the receive that is still posted. */
 	void (*finish)(struct side *s);
 	void (*close)(struct side *s);
 };

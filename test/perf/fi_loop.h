@@ -15,8 +15,8 @@
  *
  * - lat: half of the mean round trip. Two receives are posted; when one completes, the answer is
  *   sent first and the receive is posted again after it, off the critical path. The send buffer
- *   used last, which is in the cache, is used next; the completion of a send is taken whenever the
- *   queue has it.
+ *   used last, which is in the cache, is used next. The sender does not wait for the completion of
+ *   a send.
  * - rate: ns per message. The first side keeps up to `window` sends in flight, and polls when the
  *   window, or the provider, is full; the second keeps `window` receives posted. Each has a buffer
  *   of its own. The clock stops when the second side, having all messages, has answered.
@@ -27,16 +27,17 @@
  *
  *     side_prepare(s, size)   begins a measurement with messages of this size
  *     side_recv(s, i)         posts receive i
- *     side_again(s, reqs, n)  posts receives that came back
+ *     side_again(s, reqs, n)  posts completed receives again
  *     side_complete_all(s)    makes all later sends complete, injected or not
  *     side_send(s, n)         sends up to n messages with requests from the end of loop.free, and
- *                             removes those that are in flight then. Returns how many were taken.
+ *                             removes those that are in flight then. Returns how many messages
+ *                             the provider accepted.
  *     side_answer(s, again, n, done)
  *                             sends one message, then posts the receive `again`, unless it is
  *                             NULL: n requests in all, of which earlier calls have posted the
  *                             first `done`. Returns how many this call has posted.
- *     side_poll(s, recvs)     polls once: sends go back to loop.free, receives to recvs. Returns
- *                             the number of receives, or -1 if nothing came at all.
+ *     side_poll(s, recvs)     polls once: completed sends go to loop.free, receives to recvs.
+ *                             Returns the number of receives, or -1 if nothing completed.
  *     side_events(s)          does the endpoint's periodic work
  */
 
@@ -64,7 +65,7 @@ idle_check(struct side *s)
 			l->posted, l->expected, l->nb_free, l->window);
 }
 
-/* Poll once. @return receives that came back, in recvs */
+/* Poll once. @return the number of completed receives, which are in recvs */
 static inline uint32_t
 drive(struct side *s, void **recvs)
 {
@@ -108,7 +109,7 @@ lat_drive(struct side *s)
 	}
 }
 
-/* Send, and post the consumed receive again after the message. */
+/* Send a message, and after it post the consumed receive again. */
 static inline void
 lat_send(struct side *s)
 {
@@ -206,7 +207,7 @@ rate_first(struct side *s, uint32_t window, uint32_t n)
 		l->got += drive(s, recvs);
 }
 
-/* Send one message, and wait until all sends came back. */
+/* Send one message, and wait until all sends have completed. */
 static void
 send_one(struct side *s, size_t size)
 {
@@ -253,7 +254,7 @@ order(struct side *s, uint32_t what, size_t size, uint32_t window, uint32_t n)
 		bench_die("the second side is gone");
 }
 
-/* Wait for the second side, and drive this side's provider: the other's last sends may need it. */
+/* Wait for the second side, and poll meanwhile: its last sends may need this side's provider. */
 static void
 wait_done(struct side *s)
 {

@@ -16,7 +16,7 @@
  *             bare_fi.serve(s);              idle in read(2) between measurements
  *     }
  *     bench_pin(cpu0);
- *     s = bare_fi.open(&conf, fd[0], true);  both at the same time: they wait for one another
+ *     s = bare_fi.open(&conf, fd[0], true);  both open at the same time: each waits for the other
  *     ns = bare_fi.lat(s, 8, 10000);         as often as wanted, interleaved with other work
  *     bare_fi.close(s);                      ends the server, too
  *

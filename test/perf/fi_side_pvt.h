@@ -31,7 +31,7 @@ struct fi_loop {
 	void **free; /* send requests that are not in flight */
 	uint32_t nb_free;
 	uint32_t window;
-	uint32_t got;	   /* receives that came back and have not been consumed */
+	uint32_t got;	   /* receives that have completed and are not accounted for yet */
 	uint32_t expected; /* messages of this measurement */
 	uint32_t posted;   /* receives posted for these messages; never more */
 	uint32_t idle;

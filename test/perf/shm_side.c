@@ -232,7 +232,7 @@ check(const struct leat_op *op)
 		bench_die("%s failed: %s", leat_op_type_name(op->type), strerror(-op->status));
 }
 
-/* Poll until the last send came back and a message has arrived. */
+/* Poll until the last send has completed and a message has arrived. @return the message's RECV */
 static __rte_always_inline struct leat_op *
 wait_message(struct link *l, bool *sent)
 {
@@ -263,7 +263,7 @@ link_lat_first(struct link *l, uint64_t n)
 		*(uint64_t *)l->sends[0].buf = i;
 		sent = false;
 		post(l, &l->sends[0]);
-		/* Off the critical path: the message has been sent. */
+		/* Repost the last receive after the send: off the critical path. */
 		if (likely(recv != NULL))
 			post(l, recv);
 		recv = wait_message(l, &sent);
@@ -320,7 +320,7 @@ link_rate_sum(uint64_t n)
 	       n * (LINK_RATE_WORDS * (LINK_RATE_WORDS - 1) / 2);
 }
 
-/* Take back sends until the stack of free sends has at least want of them. */
+/* Poll until the stack of completed sends has at least want. @return how many it has */
 static __rte_always_inline unsigned int
 reclaim(struct link *l, struct leat_op **free_ops, unsigned int have, unsigned int want)
 {

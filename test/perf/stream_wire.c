@@ -15,8 +15,8 @@
  * With --bare as the first argument, for lat: the same with ibverbs alone (bare_imm.h).
  *
  * With --listen and --connect one thread runs both sides in turn, the listening one on the last
- * device. Without spinning, the time of a round trip is that of its instructions (devtools/guest
- * --count).
+ * device. Neither side then spins for the other, so a round trip takes the time of its instructions
+ * (devtools/guest --count).
  */
 
 #include <errno.h>
@@ -50,7 +50,7 @@ struct job {
 /* State of a server's stream. */
 struct served {
 	struct job job;
-	bool told;
+	bool told;    /* the job has been received */
 	uint64_t got; /* bytes received after the job */
 };
 
@@ -81,7 +81,7 @@ served_end(struct leat_stream *s)
 	leat_stream_close(s, 0);
 }
 
-/* Answer a request. @return false: it has not all arrived */
+/* Answer a request. @return false if a part of it has not arrived yet */
 static bool
 answer(struct leat_stream *s, const struct served *v)
 {
@@ -241,7 +241,7 @@ outs_start(struct leat_stream *s)
 	}
 }
 
-/* When everything is written, wait for the answer, which comes when everything was read. */
+/* End when the answer has arrived, which the server sends when it has read everything. */
 static void
 bw_step(struct leat_stream *s)
 {
