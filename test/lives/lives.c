@@ -4,17 +4,18 @@
  * leat-lives kills|stops|connects|endpoints NUMBER SEED EAL-ARGUMENTS
  *
  *     kills      a process, the victim, is killed (SIGKILL) at a random moment: while it
- *                starts, while it connects to the survivor or is connected to by it, or while
- *                the two exchange ops of all kinds. NUMBER victims, one after another. A
- *                bystander also has a connection to the survivor, which must not be disturbed.
+ *                starts, while it and the survivor connect (either of them may listen), or while
+ *                they exchange ops of all kinds. NUMBER victims, one after another. A bystander
+ *                also has a connection to the survivor, which must not be disturbed.
  *     stops      a peer is stopped (SIGSTOP), for longer than the time within which a dead
  *                peer is noticed, and continued, NUMBER times: its connection must not end
  *     connects   an endpoint connects to another process, and disconnects, NUMBER times
  *     endpoints  as connects, but each time from a new endpoint
  *
- * The survivor must see a victim's end within the time that the device documents, with every op
- * back. A process that is not killed must leave no descriptor, no shared memory, and no object of
- * the device when it ends; with an emulated device, its exit status reports leftover objects.
+ * The survivor must see a victim's end, and every op with it completed, within the time that the
+ * device documents. A process that is not killed must leave no descriptor, no shared memory, and no
+ * object of the device when it ends; with an emulated device, its exit status reports leftover
+ * objects.
  *
  * An argument dir=TMP of a device is replaced by a directory that this program makes. Names that
  * killed processes left in it must be gone as soon as another process listens there.
@@ -98,7 +99,7 @@ print_exits(void)
 	}
 }
 
-/* Receive a note; wait: wait for it. @return false: there is none yet */
+/* Receive a note; wait: wait for it. @return false if none has arrived yet */
 static bool
 note_receive(int fd, struct note *n, bool wait)
 {
@@ -264,8 +265,8 @@ survivor(int fd, uint64_t seed)
 			continue;
 		}
 		/*
-		 * The listener is dead and refuses; the connect would be retried for a while: end
-		 * it.
+		 * The victim is dead, so nothing listens at its address, and the driver would retry
+		 * the connect for a while: end it.
 		 */
 		if (to != LEAT_PEER_ANY && t.peer[to].state == TRAFFIC_CONNECTING)
 			CHECK(leat_ep_disconnect(t.ep, to) == 0, "give up: %s", leat_err_msg());

@@ -86,7 +86,7 @@ on_event(struct traffic *t, const struct leat_event *ev)
 	case LEAT_EV_CONNECT_REQ:
 		p->state = TRAFFIC_CONNECTING;
 		if (leat_ep_accept(t->ep, ev->peer, &params) < 0) {
-			/* The peer has left again. */
+			/* The peer has ended meanwhile. */
 			CHECK(rte_errno == ENOTCONN, "accept: %s", leat_err_msg());
 			p->state = TRAFFIC_NONE;
 		}

@@ -4,7 +4,7 @@
 
 /*
  * An endpoint that keeps ops of all kinds in flight with every peer that is up. A peer may end at
- * any moment: its ops then come back with -ECONNRESET, -ECONNABORTED or -ENOTCONN, and other peers
+ * any moment: its ops then complete with -ECONNRESET, -ECONNABORTED or -ENOTCONN, and other peers
  * are not disturbed. Any other outcome ends the program.
  */
 
@@ -83,7 +83,7 @@ void traffic_listen(struct traffic *t);
 uint16_t traffic_connect(struct traffic *t, const char *addr);
 /* Poll, read events, and post every op that is not in flight. */
 void traffic_turn(struct traffic *t);
-/* Has the peer ended, with all its ops back? */
+/* @return whether the peer has ended, and all its ops have completed */
 bool traffic_gone(const struct traffic *t, uint16_t peer);
 /* End all connections cleanly. */
 void traffic_close(struct traffic *t);

@@ -4,8 +4,8 @@
  * leat-msg-churn EAL-ARGUMENTS -- leat|plain COUNT
  *
  * COUNT connections are opened, used and closed, one after the other, while a conversation on the
- * same endpoint goes on. After the first tenth the process has all the files and memory that it
- * needs: from then on it must not take more.
+ * same endpoint goes on. After a tenth of them the process has all the files and memory that it
+ * needs: from then on it must not open or allocate more.
  */
 
 #include <fcntl.h>
@@ -40,8 +40,8 @@ files(void)
 }
 
 /*
- * Bytes in use on the process's heap, with libfabric's. AddressSanitizer replaces this heap, but
- * finds leaks by itself.
+ * Return the bytes in use on the process's heap, libfabric's included. AddressSanitizer replaces
+ * this heap, but finds leaks by itself.
  */
 static size_t
 memory(void)

@@ -3,7 +3,7 @@
 /*
  * leat-msg-clients EAL-ARGUMENTS -- leat|plain CLIENTS MESSAGES
  *
- * CLIENTS clients come to one server, one after another, each with an endpoint of its own. A client
+ * CLIENTS clients connect to one server, one after another, each with its own endpoint. A client
  * posts WINDOW requests at once, before its connection is up, and one more for each answer,
  * MESSAGES in all; then it closes cleanly. The server sends every message back. No request may
  * fail on either side.
@@ -90,10 +90,7 @@ begin(struct side *s, struct leat_msg_conn *c, bool asks)
 		send_post(s, &s->tx[i]);
 }
 
-/*
- * Send the next message from a free slot. One of the WINDOW slots is free: its message was answered
- * (client), or its answer came back (server).
- */
+/* Send the next message from a free slot; send_some() has found that there is one. */
 static void
 send_next(struct side *s)
 {
@@ -147,8 +144,8 @@ event(struct side *s, const struct leat_msg_event *ev)
 }
 
 /*
- * Send what can be sent: the server its answers to received messages, the client its next
- * questions.
+ * Send as much as there are free slots for: the server its answers to received messages, the client
+ * its next requests.
  */
 static void
 send_some(struct side *s)

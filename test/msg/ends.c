@@ -61,7 +61,7 @@ talk_recv(struct talk *t)
 	check(leat_msg_recv(t->c, &req, 1) == 1, "recv");
 }
 
-/* Send the message that is due when the one before it has come back. */
+/* Send the due message, if there is one and the previous send has completed. */
 static void
 talk_send(struct talk *t)
 {

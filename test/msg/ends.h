@@ -38,11 +38,11 @@ enum who { BYSTANDER, GUEST };
 /* One side of a conversation: message k goes there and back, then k + 1. */
 struct talk {
 	struct leat_msg_conn *c;
-	bool begins; /* sends the first message */
-	bool quiet;  /* the test posts requests, the conversation does not */
-	bool may_end;
-	bool stop; /* begin no new message */
-	bool due;  /* the next message is to be sent */
+	bool begins;  /* sends the first message */
+	bool quiet;   /* the test posts requests, the conversation does not */
+	bool may_end; /* its end, and failed requests, are no error */
+	bool stop;    /* begin no new message */
+	bool due;     /* the next message is to be sent */
 	bool up, ended, closed;
 	int status; /* of the ENDED event */
 	char text[LEAT_EVENT_TEXT];
@@ -68,7 +68,7 @@ void end_close(struct end *e);
 void end_turn(struct end *e);
 
 void talk_connect(struct end *e, struct talk *t, enum who who, const char *addr);
-/* Go on until the current message came back, then close both sides. */
+/* Go on until the current message has come back; close t, and wait until both sides are closed. */
 void talk_close(struct talk *t, struct talk *other, void (*turn)(void));
 
 /* Drive all ends with turn() until the condition holds. */

@@ -5,9 +5,9 @@
  *
  * A guest that does not use lib/msg sends malformed messages to an endpoint that does. Each case is
  * a new guest. Its connection must end with the right status, or go on where the peer can't see the
- * mistake; nothing may be allocated for a length that it announces, and the conversation on the
- * same endpoint must go on. TAP. FLOOD is how many messages are sent that have no receive: many
- * times the credits, and no more than the device can keep.
+ * mistake. A buffer may be allocated only for a length that fits the receive, and the conversation
+ * on the same endpoint must go on. TAP. FLOOD is the number of messages that the guest sends while
+ * no receive is posted: many times the credits, and no more than the device can keep.
  *
  * test/unit/msg has these cases and more, byte by byte; here they run over the devices, which
  * differ in where messages without a receive are kept, and in what happens at a receive that is too
@@ -23,7 +23,7 @@
 
 #define CREDITS 16u
 #define FLOOD_MAX 10000u
-#define LARGE 50000 /* more than is sent in one send with its length */
+#define LARGE 50000 /* bytes; too many for the send that carries a message's length */
 #define BEFORE 3    /* messages of the bystander between two cases */
 
 static struct end listener, bystander, guest;
@@ -90,8 +90,8 @@ static void
 guest_connect(const char *addr)
 {
 	/*
-	 * version 4, 2 credits, connection 7, messages of up to 2^32 B, up to 64 B in one send;
-	 * private data: the guest
+	 * Hello of version 4: 2 credits, connection 7, messages of up to 2^32 B, up to 64 B in one
+	 * send. Then the private data: the guest.
 	 */
 	static const uint8_t hello[33] = { 'L', 'M', 'S',      'G',	  4,	    0,		 2,
 					   0,	7,   [20] = 1, [24] = 64, [28] = 1, [32] = GUEST };
@@ -109,7 +109,7 @@ guest_connect(const char *addr)
 	wait_until(turn, up && victim.up);
 }
 
-/* Send. @return false: the device takes no more sends */
+/* Send a tagged message. @return false if the device accepts no more sends */
 static bool
 put(uint64_t tag, void *buf, uint64_t len)
 {
@@ -139,8 +139,8 @@ put_small(uint64_t tag, const void *data, uint64_t len)
 }
 
 /*
- * Send the length that announces a message. In leat mode the first bytes of the message may follow
- * it.
+ * Announce a message: send its length. In leat mode `follow` bytes of the message are in the same
+ * send.
  */
 static void
 announce(uint32_t id, uint64_t len, uint64_t follow)
@@ -192,7 +192,7 @@ payload_shorter(void)
 	payload(0, LARGE - 1);
 }
 
-/* Leat mode: the message is in the same send as its length, and does not agree with it. */
+/* Leat mode: the send has more, or fewer, bytes of the message than the length that it states. */
 static void
 small_longer(void)
 {

@@ -13,12 +13,12 @@
  * was allocated at the start. --seeds: number of runs, each with the next seed.
  *
  * Some receives are a byte too small for their message, which is dropped. Some sends are in pieces;
- * in leat mode some come back only when they were delivered, and each side half-closes behind its
- * last message.
+ * in leat mode some complete only when they have been delivered, and each side half-closes after
+ * its last message.
  *
- * --deadlines: every receive has a deadline, often too short. The receive then comes back without a
- * message, which the next receive gets, or the message is dropped. (On devices that can't take a
- * receive back a connection may end for it: with --ends.)
+ * --deadlines: every receive has a deadline, often too short. The receive then completes without a
+ * message, which the next receive gets, or the message is dropped. (On devices that can't cancel a
+ * receive, a deadline may end the connection: use --ends.)
  *
  * --ends: the device breaks connections (ops fail, peers die). The messages that arrived must then
  * be the first ones of their stream, and every request must come back.
@@ -117,8 +117,8 @@ post_recv(struct stream *s)
 	r->stream = s;
 	r->k = s->recvs++;
 	/*
-	 * The size is exactly the message's, or larger, or there is no buffer: it is asked for
-	 * later.
+	 * The buffer has exactly the message's size, or is larger, or there is none: then lib/msg
+	 * calls memory_alloc() when the message comes.
 	 */
 	if (size <= SMALL && key(s, r->k) % 3 != 0 && !deadlines) {
 		req->buf = r->small;
@@ -139,7 +139,7 @@ post_recv(struct stream *s)
 	check(req->state != 0, "a request came back inside of the call");
 }
 
-/* Some sends are in pieces, and some come back only when they were delivered. */
+/* Split some sends into pieces, and let some complete only when they have been delivered. */
 static void
 vary_send(const struct stream *s, struct request *r)
 {
@@ -190,7 +190,7 @@ post_sends(struct stream *s, unsigned int n)
 		check(reqs[i]->state != 0, "a request came back inside of the call");
 }
 
-/* Half-close after the last message. The receiver must have all messages when it learns of it. */
+/* Half-close after the last message. half_closed() checks that it arrives after all messages. */
 static void
 half_close(struct stream *s)
 {
@@ -221,7 +221,7 @@ half_closed(const struct leat_msg_conn *c)
 	}
 }
 
-/* Did the receive's deadline pass? @return true: before the receive had a message */
+/* Count receives whose deadline has passed. @return whether it passed before a message came */
 static bool
 late(const struct stream *s, const struct leat_msg_req *req)
 {
@@ -291,7 +291,7 @@ cancel_recv(struct stream *s)
 	s->cancelling = ret == 0;
 }
 
-/* @return true: a cancelled receive came back without a message */
+/* @return whether r is a cancelled receive, and has no message */
 static bool
 cancelled(struct stream *s, const struct request *r)
 {
@@ -331,7 +331,7 @@ back(struct leat_msg_req *req)
 	s->sent++;
 }
 
-/* @return whether every request that can come back is back */
+/* @return whether all requests have completed, and each live stream has all its messages and end */
 static bool
 all_back(void)
 {
@@ -403,7 +403,7 @@ drive(struct side *side, bool events)
 			half_closed(mev.conn);
 		else
 			ended(mev.conn);
-		/* The other side may close as well, and one of them is first. */
+		/* Both sides close at the end: the one that is later may see the other's close. */
 		check(may_end || mev.type != LEAT_MSG_ENDED ||
 			      (nb_done == messages && mev.status == 0),
 		      "a connection ended: %s", mev.text);
@@ -548,7 +548,7 @@ finish(void)
 	unsigned int i, k;
 
 	for (i = 0; i < 2 * nb_conns; i++) {
-		/* The last sends of a stream may not have come back yet. */
+		/* The last sends of a stream may not have completed yet. */
 		check(leat_msg_close(streams[i].from, 10000000) == 0, "close");
 	}
 	while (nb_closed < 2 * nb_conns)

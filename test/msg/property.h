@@ -38,13 +38,13 @@ struct stream {
 	struct leat_mr *from_mr, *to_mr; /* regions of all buffers, at the two endpoints */
 	uint64_t id;
 	uint64_t total, sends, recvs; /* requests posted */
-	uint64_t sent, rback;	      /* requests that came back */
+	uint64_t sent, rback;	      /* requests that have completed */
 	uint64_t received;	      /* messages received or dropped */
 	uint32_t window;
 	bool dead; /* one of the connection's two ends has ended */
 	bool rx_failed;
 	bool shut, ended; /* half-closed by the sender; seen by the receiver */
-	/* the newest receive is being cancelled: post no other until it is back */
+	/* the newest receive is being cancelled: post no other until it has completed */
 	bool cancelling;
 	struct request tx[WINDOW], rx[WINDOW];
 };
@@ -59,8 +59,8 @@ struct side {
 
 /*
  * Buffers in one piece of memory, so that a device that wants them registered has one region. The
- * small buffers are in it only for such a device; else each is allocated, so that sanitizers watch
- * it.
+ * small buffers are in it only for such a device; otherwise each is allocated on its own, so that
+ * sanitizers watch it.
  */
 void memory_make(size_t nb_small);
 void memory_free(void);
@@ -72,7 +72,7 @@ uint8_t *memory_small(size_t i);
 void memory_small_put(uint8_t *buf);
 /* leat_msg_alloc_fn; arg: struct side. */
 void *memory_alloc(void *arg, uint64_t len, struct leat_mr **mr);
-/* Take back a buffer of memory_alloc(). */
+/* Free a buffer that memory_alloc() has returned. */
 void memory_put(uint8_t *buf);
 unsigned int memory_nb_big(void);
 

@@ -28,7 +28,7 @@ memory_make(size_t nb)
 	}
 	nb_small = nb;
 	block_len = MAX_SIZE + OFFSETS + (size_t)BIG_BUFFERS * MAX_SIZE;
-	/* One for each receive that has a buffer, and one for each that asks for a buffer. */
+	/* Small buffers: one for each receive, and one for each that asks memory_alloc(). */
 	block = malloc(block_len + (info.mr_local ? 2 * nb_small * SMALL : 0));
 	spare = calloc(nb_small, sizeof(*spare));
 	if (block == NULL || spare == NULL) {

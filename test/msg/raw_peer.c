@@ -6,7 +6,7 @@
  * A program that uses libfabric directly and has no code of leat: it implements
  * doc/guide/address-exchange.md and doc/guide/msg.md, sends back MESSAGES messages in plain mode,
  * and then waits for the other side to close. When it listens it prints the port, so that port 0
- * may be given. It receives each length by its id; with any-id it receives any length, and takes
+ * may be given. It receives each length by its id; with any-id it receives any length, and reads
  * the id from the tag.
  */
 
@@ -121,7 +121,7 @@ statements_open(void)
 	      "fi_mr_reg");
 }
 
-static uint64_t tag_in; /* of the last receive */
+static uint64_t tag_in; /* tag of the last receive */
 
 /* Wait for n ops. @return bytes of the last receive */
 static size_t
@@ -297,7 +297,7 @@ state(void)
 	statement_put(statements, their_proof, their_address, their_len);
 }
 
-/* Read the other side's statement: is the address its own? */
+/* Read the other side's statement, and check that the address is its own. */
 static void
 prove(void)
 {

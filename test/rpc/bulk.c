@@ -7,8 +7,9 @@
  *
  * Requests that describe memory, several at a time, between two endpoints that one reactor polls.
  * The server's task pulls a random part of each request's memory, and pushes it back with each byte
- * changed. Some requests are cancelled in the middle; their memory is filled as soon as they are
- * back, and must then stay unchanged. --plain: without READ and WRITE, in messages.
+ * changed. Some requests are cancelled in the middle; their memory is filled as soon as they have
+ * completed, and must then stay unchanged. --plain: the endpoints have no READ and WRITE, so the
+ * memory is moved in messages.
  */
 
 #include <errno.h>

@@ -9,8 +9,8 @@
  * one-way, cancelled, with deadlines that pass. Every response is checked. Each request must be
  * handled exactly once if its caller got an answer, and at most once if it did not.
  *
- * --ends: the device ends sessions, by ops that fail and peers that die, and each is followed by
- * another one. --again: connections end in this way, and sessions reconnect by themselves.
+ * --ends: the device ends sessions, by ops that fail and peers that die, and a new session replaces
+ * each. --again: connections end in this way, and sessions reconnect by themselves.
  */
 
 #include <errno.h>
@@ -280,7 +280,7 @@ end_turn(struct end *e)
 		give_back(reqs[i]);
 	while (leat_ep_events(e->ep, &ev, 1) == 1) {
 		if (ev.type == LEAT_EV_CONNECT_REQ) {
-			/* There is no room until a session that has ended is closed. */
+			/* --ends: there may be no room until a session that has ended is closed. */
 			check(leat_rpc_accept(e->rpc, &ev, NULL) != NULL || ends, "accept: %s",
 			      leat_err_msg());
 		} else {
@@ -398,7 +398,7 @@ main(int argc, char **argv)
 	while (posted < nb_calls)
 		work_turn();
 	wait_until((turn(), answer_some(true)), done == nb_calls);
-	/* Cancelled calls may still be deferred. */
+	/* The server may still have deferred calls that the client has cancelled. */
 	for (i = 0; i < SESSIONS; i++) {
 		if (a.s[i] != NULL)
 			check(leat_rpc_close(a.s[i], PATIENCE_US) == 0, "close");

@@ -4,9 +4,10 @@
  * leat-rpc-kill EAL-ARGUMENTS [-- [--addr HOST:PORT] [--devices CLIENT,SERVER] [--silence MS]]
  *
  * A client has a thousand calls outstanding while its server is stopped (SIGSTOP), goes on, and is
- * killed (SIGKILL): all calls come back in time, and a successor at the same address answers the
- * next ones. Then a session that reconnects by itself: servers are killed one after the other, each
- * with a thousand calls outstanding, and the next server answers those that no server had begun.
+ * killed (SIGKILL): all calls must complete in time, and a new server at the same address must
+ * answer the next calls. Then a session that reconnects by itself: servers are killed one after the
+ * other, each with a thousand calls outstanding, and the next server answers those that no server
+ * had begun.
  */
 
 #include <errno.h>
@@ -125,8 +126,8 @@ server(int argc, char **argv, int from, int to)
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	/*
-	 * Read the address to listen at. Servers but the first wait here until the one before them
-	 * has ended.
+	 * Read the address to listen at. All servers except the first wait here until the previous
+	 * one has been killed.
 	 */
 	check(read(from, addr, sizeof(addr)) == sizeof(addr), "read");
 	start(argc, argv, devices[1]);
@@ -173,6 +174,7 @@ post_all(struct leat_rpc_session *s, uint64_t deadline_us)
 	}
 }
 
+/* Check that all calls have this status; -ENODATA stands for any error. */
 static void
 all_are(int status)
 {
@@ -240,8 +242,8 @@ lasting(struct leat_rpc_session *s, char *addr)
 		wait_until(turn(), back == CALLS);
 		all_are(0);
 		/*
-		 * Half of the servers are stopped, so that they answer none of the calls; half die
-		 * while they answer.
+		 * Half of the servers are stopped first, so that they answer none of the calls. The
+		 * others are killed while they answer.
 		 */
 		if (i % 2 == 0) {
 			check(kill(pid[i - 1], SIGSTOP) == 0, "stop");
