@@ -19,11 +19,11 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-/* @return 0, or the result of ranks_option() for the first option that it did not take */
+/* @return 0, or the result of ranks_option() for the first option that it refused */
 static int
 parse(struct leat_rendezvous_conf *conf, const char *const *args)
 {
-	/* Strings of arguments outlive the configuration. */
+	/* Static, since the configuration points to the strings of its arguments. */
 	static char copy[ARGS_MAX][32];
 	char *argv[ARGS_MAX] = { copy[0] };
 	int argc = 1, opt, ret;
@@ -105,7 +105,7 @@ test_refused(void **state)
 	}
 }
 
-/* The program's own options are left to it. */
+/* ranks_option() leaves options of the program's own to the program. */
 static void
 test_own(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Messages between processes of leat-rpc-bench, as hostile bytes too; and the contents of calls.
+ * Messages between processes of leat-rpc-bench, also with hostile bytes; and the contents of calls.
  */
 
 #include "leat_cmocka.h"
@@ -14,7 +14,7 @@
 #include "content.h"
 #include "wire.h"
 
-/* tally.c takes the names of kinds from this function. */
+/* tally.c calls this function for the names of kinds. */
 const char *
 rb_kind_name(enum rb_kind kind)
 {

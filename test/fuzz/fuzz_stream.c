@@ -11,8 +11,8 @@
  *       1   imm, 8 bytes      a notice with this immediate
  *       2   n, 2 bytes        read at most n bytes
  *       3   n, 2 bytes        write at most n bytes
- *       4                     all posted ops are done
- *       5                     end this side's direction
+ *       4                     all posted ops complete
+ *       5                     this side ends its direction: it writes no more
  */
 
 #include <stdarg.h>

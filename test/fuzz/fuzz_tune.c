@@ -2,10 +2,10 @@
 
 /*
  * The parsers of bytes from agents: messages of the protocol, settings in them, and values as text,
- * which settings files have. Packing or printing an accepted value must give what was parsed.
+ * as settings files have them. Packing or printing an accepted value must give what was parsed.
  *
- *     byte 0     0: settings of every.toml, behind a mask of 8 bytes
- *                1: a value as text, behind the number of the setting
+ *     byte 0     0: a mask of 8 bytes, then settings of every.toml
+ *                1: the number of a setting, then its value as text
  *                else: a message of the protocol
  */
 

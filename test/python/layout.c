@@ -2,7 +2,7 @@
 
 /*
  * Print the layout of leat_channel.h as the compiler sees it: lines of "name value", which
- * test_channel.py compares.
+ * test_layout.py compares.
  */
 
 #include <stdio.h>

@@ -40,9 +40,7 @@ int server_start(void);
 int client_start(void);
 /* @return the address at which the server of this process listens */
 const char *server_addr(void);
-/*
- * Check the outcome, after all reactors have ended, and print what is wrong. @return true: nothing
- */
+/* Check the outcome, after all reactors have ended; print errors. @return whether there are none */
 bool server_end(void);
 bool client_end(void);
 

@@ -60,7 +60,7 @@ fill(struct talker *t, uint8_t *buf, uint32_t len)
 		buf[i] = pattern(t->seed, t->written + i);
 }
 
-/* A stream has ended: why tells what is wrong, or is NULL. The next stream takes its place. */
+/* End a stream. why: what is wrong; NULL: nothing. The next stream, if any, takes its place. */
 static void
 finish(struct talker *t, const char *why)
 {

@@ -29,7 +29,7 @@ end_stream(struct leat_stream *s)
 		leat_app_stop(LEAT_APP_OK);
 }
 
-/* Send back borrowed bytes. @return len, or an error; -ENOBUFS: not all was taken */
+/* Send back borrowed bytes. @return len; -ENOBUFS: only a part had room; or another error */
 static ssize_t
 echo(struct leat_stream *s, const void *data, size_t len)
 {

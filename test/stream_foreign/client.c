@@ -48,7 +48,7 @@ static void __attribute__((noreturn)) usage(int code)
 	exit(code);
 }
 
-/* Print one line of the result. */
+/* Print the result of one test. */
 static void
 result(const char *name, const struct conn *c, int ret, uint64_t start)
 {
@@ -172,7 +172,7 @@ play_offence(const struct offence *o)
 
 /* ---- peers that are killed, or disconnect at once ---- */
 
-/* Talk until killed; write a byte to stdout when bytes are in flight. */
+/* Talk until killed; write a byte to stdout once 1 MiB has come back. */
 static int
 victim(void)
 {

@@ -314,7 +314,8 @@ on_memory(struct conn *c, const uint8_t *msg)
 }
 
 /*
- * Use the window that was registered last, once all writes to the previous window are acknowledged.
+ * Switch to the window that the peer registered last, once all writes to its previous window are
+ * acknowledged.
  */
 static int
 next_window(struct conn *c)
@@ -476,7 +477,7 @@ conn_step(struct conn *c, int timeout_ms)
 		if (ibv_req_notify_cq(c->cq, 0) != 0)
 			return breaks(c, "ibv_req_notify_cq");
 	}
-	/* Handle completions before the disconnect that followed them. */
+	/* If on_cm() has seen a disconnect, earlier completions may still be in the queue. */
 	if (drain(c) < 0)
 		return -1;
 	return c->broken || c->closed ? -1 : 0;

@@ -44,7 +44,7 @@ struct conn_conf {
 	struct windows windows;
 	unsigned int recvs;   /* number of posted receives: RECVS, or 0 to post none */
 	bool no_registration; /* never register a window */
-	bool asks;	      /* features are asked for: a message with opcode 0 is expected */
+	bool asks;	      /* this side asks for features, and expects answers of opcode 0 */
 	/*
 	 * Reserved bytes of sent messages are not zero, and those of received messages are not
 	 * checked.
@@ -91,7 +91,7 @@ struct conn {
 	uint64_t tx_total; /* bytes written so far */
 	unsigned int outstanding;
 
-	/* Counters of messages. */
+	/* Counters of messages. questions: of opcode 0; others: of opcode 1. */
 	uint64_t registrations_sent, registrations;
 	uint64_t keepalives, notices, questions, others;
 	uint64_t keepalive_at, keepalive_before; /* times of the last two keepalives, ms */
@@ -146,8 +146,8 @@ conn_idle_slot(const struct conn *c)
 }
 
 /*
- * Write the next len bytes of the stream with this seed, at most conn_room(), in this number of
- * WRITEs, the last of which has an immediate that counts all bytes.
+ * Write the next len bytes of the stream with this seed, at most conn_room(), as `writes` WRITEs,
+ * the last of which has an immediate that counts all bytes.
  */
 int conn_write(struct conn *c, uint64_t seed, uint32_t len, unsigned int writes);
 

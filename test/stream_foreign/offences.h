@@ -33,8 +33,9 @@ const struct offence *offence_by_name(const char *name);
 /* Change the configuration of the connection on which the offence will be committed. */
 void offence_conf(const struct offence *o, struct conn_conf *conf);
 /*
- * Commit the offence, and check the outcome. Meanwhile beside() is called repeatedly; if the
- * offence does not end the connection, until beside() returns true. Returns 0, or -1 with c->why.
+ * Commit the offence, and check the outcome. Call beside() repeatedly meanwhile: until the
+ * connection ends or, if it need not end, until beside() returns true. Returns 0, or -1 with
+ * c->why.
  */
 int offence_run(const struct offence *o, struct conn *c, bool (*beside)(void *arg), void *arg);
 

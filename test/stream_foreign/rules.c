@@ -152,8 +152,8 @@ paused_reader(struct conn *c, bool soak)
 }
 
 /*
- * Write as much as the server takes, and read nothing: the server's window fills up, and this
- * side's. When no byte has moved for FULL_MS, read to the end.
+ * Write as much as the server accepts, and read nothing, until the server's window and this side's
+ * are full. When no byte has moved for FULL_MS, read to the end.
  */
 static int
 both_full(struct conn *c, bool soak)

@@ -31,7 +31,7 @@ struct peer {
 	const struct offence *offence; /* to be committed, or NULL */
 	bool offending;		       /* offence_run() steps it */
 	uint64_t keepalive_at;
-	uint64_t paused_until; /* time, ms; 0: not paused yet, UINT64_MAX: not again */
+	uint64_t paused_until; /* end of its only pause, ms; 0: not paused yet */
 };
 
 static struct conn_conf conf = { .recvs = RECVS };
@@ -228,7 +228,7 @@ listen_turn(void)
 	return true;
 }
 
-/* Drive all connections. Returns whether *arg bytes were echoed, or no connection is left. */
+/* Drive all connections. Returns whether `echoed` has reached *arg, or no connection is left. */
 static bool
 serve(void *arg)
 {

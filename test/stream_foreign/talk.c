@@ -15,7 +15,7 @@ next_piece(struct talk *t)
 	len = t->pieces[t->next++ % t->n];
 	if (len < 0)
 		len = room + (len - AT_END(0));
-	/* With room for one byte, a piece that ends one byte before the window's end is empty. */
+	/* AT_END(-1) with room for one byte would give an empty piece. */
 	return len > 0 ? (uint64_t)len : 1;
 }
 

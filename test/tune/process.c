@@ -234,7 +234,7 @@ main(int argc, char **argv)
 		fprintf(stderr, "%s\n", leat_err_msg());
 		return EXIT_FAILURE;
 	}
-	/* These signals are blocked in all threads, and taken by sigwait(). */
+	/* Block these signals in all workers: sigwait() below receives them. */
 	(void)sigemptyset(&set);
 	(void)sigaddset(&set, SIGTERM);
 	(void)sigaddset(&set, SIGINT);

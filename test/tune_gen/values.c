@@ -37,7 +37,7 @@ print_hex(const void *data, size_t len)
 		printf("%02x", p[i]);
 }
 
-/* Copy exactly the bytes, so that a sanitizer sees a read after them. */
+/* Return the bytes in an allocation of their exact length: a sanitizer sees a read after them. */
 static uint8_t *
 scan_hex(const char *text, size_t *len)
 {

@@ -183,7 +183,7 @@ rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *mask)
 {
 	(void)id;
 	attr->path_mtu = IBV_MTU_4096;
-	attr->timeout = 17; /* any value but the driver's */
+	attr->timeout = 17; /* not the value that the driver sets */
 	*mask = IBV_QP_STATE | (attr->qp_state == IBV_QPS_RTS ? STUB_RTS_MASK : 0);
 	return 0;
 }

@@ -96,7 +96,7 @@ stub_wr_complete(struct ibv_qp_ex *x)
 	struct stub_qp *q = (struct stub_qp *)x;
 	uint32_t i, n = q->nb_list;
 
-	/* Take the whole list or nothing. */
+	/* Accept the whole list or nothing. */
 	if (n > STUB_LIST_MAX || n > sim.room || n > q->depth - (q->tail - q->head))
 		return ENOMEM;
 	for (i = 0; i < n; i++) {

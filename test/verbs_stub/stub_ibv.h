@@ -14,7 +14,7 @@
  *     a message            arrives when stub_messages() is called
  *
  * It has two uses. Benchmarks count the driver's instructions, since the device does next to
- * nothing: every function of the device between post and poll is called stub_*. And tests cause
+ * nothing: the names of all its functions for posting and polling begin with stub_. And tests cause
  * events that no real device can be made to report.
  *
  * It is strict where the kernel is: an SRQ or CQ in use can't be destroyed, nor a PD. It is lax
@@ -36,20 +36,20 @@ struct sim {
 	/* set by the test: */
 	bool hold;	 /* posted requests wait for stub_complete() */
 	bool silent;	 /* a queue pair in error does not flush its requests */
-	uint64_t room;	 /* sends that are taken before one is refused */
-	uint64_t rroom;	 /* receives that are taken before one is refused */
+	uint64_t room;	 /* sends that are accepted before one is refused */
+	uint64_t rroom;	 /* receives that are accepted before one is refused */
 	int modify_err;	 /* errno of a refused change of a queue pair's state; 0: none */
-	int destroy_err; /* errno that destroying returns, although it destroys; 0: none */
+	int destroy_err; /* errno that destroy calls return although they destroy; 0: none */
 	uint32_t odp;	 /* sim0's on-demand paging: enum ibv_odp_transport_cap_bits; 0: none */
 
 	/* counters, and what was requested last: */
-	uint64_t sends, recvs; /* requests taken */
-	uint64_t doorbells;    /* lists of sends taken */
-	uint64_t rdoorbells;
-	uint64_t polls;	   /* polls of a CQ */
-	uint64_t polled;   /* completions taken */
-	uint64_t inlined;  /* sends with inline data */
-	uint32_t overruns; /* completions that found their CQ full, and were lost */
+	uint64_t sends, recvs; /* accepted requests */
+	uint64_t doorbells;    /* accepted lists of sends */
+	uint64_t rdoorbells;   /* accepted lists of receives */
+	uint64_t polls;	       /* polls of a CQ */
+	uint64_t polled;       /* completions that polls returned */
+	uint64_t inlined;      /* sends with inline data */
+	uint32_t overruns;     /* completions that found their CQ full, and were lost */
 	int ctxs, pds, cqs, srqs, qps, mrs, ids; /* existing objects */
 	unsigned int mr_access;			 /* access flags of the last memory registration */
 	struct ibv_qp_attr rts;			 /* attributes of the last QP that became RTS */
@@ -68,11 +68,11 @@ uint32_t stub_complete(struct ibv_qp *qp, uint32_t n, enum ibv_wc_status status)
 
 /* Let n messages arrive. @return for how many there was a receive */
 uint32_t stub_messages(struct ibv_qp *qp, uint32_t n, uint32_t len);
-/* Let a message arrive that takes a receive, which completes with the status. */
+/* Let a receive complete with this error. @return false if none was posted */
 bool stub_message_failed(struct ibv_qp *qp, enum ibv_wc_status status);
 /*
- * Add a completion with a made-up wr_id, as from a device that lies, or of a queue pair destroyed
- * long ago.
+ * Add a completion with a made-up wr_id, as from a faulty device, or of a queue pair destroyed long
+ * ago.
  */
 void stub_completion(struct ibv_cq *cq, uint64_t wr_id, uint32_t qpn, enum ibv_wc_status status);
 
