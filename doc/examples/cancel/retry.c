@@ -15,8 +15,8 @@
  *
  * A send that fails cancels the receive. Send and receive have a scope of their own, in
  * do_communication(), because both must have ended before the timer is cancelled. The timer's
- * cancel reaches that inner scope through its parent. It does not outlive the outer scope: each
- * round begins with a new one.
+ * cancel reaches that inner scope through its parent. The cancel does not outlive the outer scope:
+ * each round begins with a new scope.
  */
 
 #include <errno.h>

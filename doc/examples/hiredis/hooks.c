@@ -42,11 +42,11 @@ struct link {
 	redisAsyncContext *ac; /* NULL: the context wants no more events */
 	uint32_t want;	       /* LEAT_STREAM_* that it asked for */
 	bool up;	       /* the outcome of connecting was reported */
-	bool *freed;	       /* set when this is freed while on_ready() runs */
+	bool *freed;	       /* *freed is set if this link is freed while on_ready() runs */
 	struct leat_timer timer;
 };
 
-/* Return the bytes of c->obuf, which may contain zeros: strlen() does not do. */
+/* Return the number of bytes in c->obuf. They may contain zeros, so strlen() would be wrong. */
 static size_t
 obuf_len(const redisContext *c)
 {
@@ -297,7 +297,7 @@ leat_redis_connect(struct leat_reactor *r, struct leat_stream_net *net, const ch
 	l = attach(c, r, net, addr, timeout);
 	if (l == NULL)
 		return c;
-	/* No limit here: connecting has its own. A stream that failed is WRITABLE as well. */
+	/* leat_stream_connect() has its own time-out. A stream that failed is WRITABLE as well. */
 	ret = leat_redis_wait(r, l->stream, LEAT_STREAM_WRITABLE, 0);
 	if (ret == 0)
 		ret = leat_stream_error(l->stream);
@@ -424,7 +424,7 @@ on_ready(struct leat_stream *s, uint32_t ready, void *arg)
 	l->freed = &freed;
 	if (!l->up)
 		connected(l);
-	/* CLOSED is read as well: hiredis learns of the end from the read hook. */
+	/* On CLOSED read as well: the read hook reports the end to hiredis. */
 	if (!freed && l->ac != NULL && (ready & (LEAT_STREAM_READABLE | LEAT_STREAM_CLOSED)) != 0)
 		redisAsyncHandleRead(l->ac);
 	if (!freed && l->ac != NULL && (ready & l->want & LEAT_STREAM_WRITABLE) != 0)

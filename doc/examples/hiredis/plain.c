@@ -144,7 +144,7 @@ leat_redis_connect(struct leat_reactor *r, struct leat_stream_net *net, const ch
 	if (c == NULL || c->err != 0)
 		return c;
 	l = link_of(c);
-	/* No limit here: connecting has its own. A stream that failed is WRITABLE as well. */
+	/* leat_stream_connect() has its own time-out. A stream that failed is WRITABLE as well. */
 	ret = leat_redis_wait(r, l->stream, LEAT_STREAM_WRITABLE, 0);
 	if (ret == 0)
 		ret = leat_stream_error(l->stream);

@@ -91,7 +91,7 @@ put_value(struct session *s, const struct entry *e)
 	return ret < 0 ? ret : put(s, "\r\n", 2);
 }
 
-/* Find the entry of a key; free_one: or else a free entry. Returns NULL when there is none. */
+/* Find the entry of a key or, with free_one, a free entry for it. Returns NULL if there is none. */
 static struct entry *
 find(const redisReply *key, bool free_one)
 {
@@ -210,7 +210,7 @@ flush(struct session *s)
 	return 0;
 }
 
-/* Execute complete commands, until the stream takes no more replies. Returns as flush(). */
+/* Execute complete commands, until the stream accepts no more replies. Returns as flush(). */
 static int
 work(struct session *s)
 {
