@@ -36,7 +36,7 @@ configure() {
 	if [ -d "$dir" ] && [ ! -d "$dir/meson-private" ] && [ -n "$(ls -A "$dir")" ]; then
 		die "$dir is not a build directory; choose another with --builddir"
 	fi
-	# A set-up that was interrupted: nothing was built yet, and meson would refuse DIR.
+	# Remove what an interrupted set-up left: nothing was built, and meson would refuse DIR.
 	if [ -d "$dir/meson-private" ] && [ ! -f "$dir/meson-private/coredata.dat" ]; then
 		rm -rf "$dir"
 	fi

@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Doxygen's input filter: filter.py FILE, the text on standard output.
 
-Headers: Doxygen 1.9 makes links to members of unions without a name, but not what they lead to. So
-these unions are taken out; their members stay.
+Headers: Doxygen 1.9 makes links to members of unions without a name, but not the targets of these
+links. So the first and last lines of such unions are removed; their members stay.
 
 Markdown: the guides are written for readers of the repository. Doxygen names sections and files in
 its own way, so
   - each heading gets the label that the guides' links use (#the-search), prefixed with the file's
-    name, because a label of Doxygen is one of the whole site;
+    name, because Doxygen's labels must be unique in the whole site;
   - a link to a section becomes a reference to that label;
-  - a link to something that the site has not (an example, CHANGELOG.md) becomes its path.
+  - a link to something that is not in the site (an example, CHANGELOG.md) becomes its path.
 """
 
 import os
@@ -31,7 +31,7 @@ def slug(heading):
 
 
 class Labels:
-    """The labels of a file's headings, in their order: the second of a kind ends in -1."""
+    """The labels of a file's headings, in their order: the second of two equal ones ends in -1."""
 
     def __init__(self):
         self.seen = {}
@@ -78,7 +78,7 @@ class Markdown:
         return f"{marks} {text} {{#{label(self.path, None if first else fragment)}}}"
 
     def text(self, text):
-        """Text outside of code blocks: links may go over the end of a line."""
+        """Convert text outside of code blocks: links may go over the end of a line."""
         lines = []
         for line in text.split("\n"):
             found = HEADING.match(line)
@@ -88,7 +88,7 @@ class Markdown:
         return LINK.sub(self.link, text)
 
     def run(self, text):
-        """The text is cut at the lines that begin and end a block of code."""
+        """Convert a file: cut the text at the lines that begin and end a block of code."""
         parts = FENCE.split(text)
         return "".join(part if number % 2 else self.text(part)
                        for number, part in enumerate(parts))

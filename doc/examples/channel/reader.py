@@ -76,7 +76,7 @@ class Statistics:
 
 
 def writer_is_dead(channel):
-    """Whether no other live process has the channel open; frames of dead ones are recovered."""
+    """Return whether no other live process has the channel open; recover frames of dead ones."""
     channel.recover()
     return not any(w.alive and w.pid != os.getpid() for w in channel.inspect().who)
 
