@@ -42,7 +42,7 @@ class Proc:
     """A leat-perf process; two threads collect its output."""
 
     all = []
-    before = []  # a command that executes it
+    before = []  # words in front of leat-perf's command, which run it
 
     def __init__(self, eal, app=None):
         plugins = os.environ.get("LEAT_TEST_PLUGINS", "").split()

@@ -235,8 +235,8 @@ def a_full_channel():
         kept = run("recv", ch.name).splitlines()
         check(kept == [b"%d" % i for i in range(37, 100)], str(kept))
         check(ch.inspect()["counters"]["overwritten"] == 37, str(ch.inspect()))
-        # The oldest frame is held, so that it can't be overwritten: new frames are dropped, and
-        # nothing waits or fails.
+        # The channel is full, and a receiver whose pipe is full holds the oldest frame, so that it
+        # can't be overwritten: --full drop-oldest drops the new frames, and does not wait or fail.
         run("send", ch.name, "--full", "fail", stdin=many, code=3, err="full.*--full")
         r, w = os.pipe()
         os.set_blocking(w, False)
@@ -380,8 +380,8 @@ def what_is_no_channel():
 
 @case
 def memory_that_lies():
-    """Arbitrary contents of the block: an answer, or an error in words; never a signal, never a
-    hang."""
+    """With arbitrary contents of the block a command answers, or fails with an error in words; no
+    signal ends it, and it does not hang."""
     seed = random.randrange(1 << 32)
     rng = random.Random(seed)
     with Channel("--size", "4K") as ch:
@@ -501,7 +501,7 @@ def stdout_that_takes_nothing():
 @case
 def killed():
     with Channel() as ch:
-        # A receiver dies with a held frame: no other receiver is held up, and the frame is
+        # A receiver dies with a held frame: no other receiver is blocked, and the frame is
         # delivered again.
         run("send", ch.name, stdin=b"y" * 200000)
         p = start("recv", ch.name, "-f")

@@ -201,7 +201,7 @@ def closed_at_once():
         until("all came",
               lambda: s.direct.call("LLEN", "l") == 50 and s.direct.call("LLEN", "big") == 50)
         until("the server forgets them", lambda: s.clients() == 0)
-        # QUIT: the server ends, after its answer.
+        # QUIT: the server closes the connection, after its answer.
         c = g.connect()
         c.s.sendall(command("PING") + command("QUIT"))
         check(c.read() == "+PONG" and c.read() == "+OK" and c.ended(), "QUIT")
@@ -642,7 +642,7 @@ def asleep():
             cs.append(g.connect())
             check(cs[-1].call("PING") == "+PONG", "PING")
         best = None
-        # Other load of this machine makes it slower, never faster.
+        # Use the smallest share: other load of this machine makes it larger, never smaller.
         for _ in range(5):
             begin, cpu = time.monotonic(), g.cpu()
             time.sleep(1)

@@ -88,7 +88,7 @@ def messages_over_the_library_s_tagged_ops():
 @case
 def all_with_others():
     """--op takes "all" in any place, with ops that it includes or not; an op that is named must be
-    offered."""
+    one that the device offers."""
     for ops in ("all,msg", "msg,write,all"):
         clean(self_run(2, ["--op", ops, "--check", "--json", "-n", "20", "--size", "8"]),
               ALL_OPS[:2] + ["msg"] + ALL_OPS[2:], [8])

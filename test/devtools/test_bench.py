@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What devtools/bench starts, starts: test_bench.py DEVTOOLS_BENCH BUILDDIR"""
+"""The programs that devtools/bench starts can be started: test_bench.py DEVTOOLS_BENCH BUILDDIR"""
 
 import importlib.machinery
 import importlib.util
@@ -12,7 +12,7 @@ BENCH, BUILDDIR = sys.argv[1:3]
 
 
 def load():
-    # As for a script that is started, its directory is where it finds its modules.
+    # The script finds its modules in its own directory, as when it is started.
     sys.path.insert(0, os.path.dirname(os.path.abspath(BENCH)))
     loader = importlib.machinery.SourceFileLoader("bench", BENCH)
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("bench", loader))

@@ -90,7 +90,7 @@ class Tree:
         )
 
     def seen(self, path, old, new):
-        """Does it see this change?"""
+        """Return whether the tool sees this change."""
         assert FILES[path].count(old) == 1, old
         self.put(path, FILES[path].replace(old, new))
         p = self.tool()
@@ -166,7 +166,7 @@ def writing_adds_one_a_commit(t):
     t.put("lib/base/leat_op.h", op)
     assert t.tool("--write").returncode == 0
     assert t.record() == first, t.record()
-    # A conflict of two branches: the number follows that of the commit under them.
+    # A record with the marks of a merge conflict: the new number follows that of HEAD.
     t.put("lib/base/leat_op.h", op.replace("int room;", "long room;"))
     t.put("lib/fabric/driver_abi", "<<<<<<< HEAD\n" + first)
     assert t.tool().returncode == 1

@@ -13,14 +13,14 @@ import tempfile
 from tap import main
 
 FLAKY = sys.argv[1]
-# Fails in every second run: the file that it counts in is there, or is not.
+# Fails in every second run: if the file $0 exists, which the run before has made.
 SECOND = 'f=$0; if [ -e "$f" ]; then rm "$f"; exit 1; fi; : >"$f"'
-# Its child holds the output open and would live on, if only the test itself was killed.
+# Hangs. Its child holds the output open, and would live on if only the test itself was killed.
 HANGS = "sleep 1000 & echo $! >$0; wait"
 
 
 def flaky(tests, *args):
-    """The tool's result, its rows by name, and the directory it ran in."""
+    """Run the tool; return its result, its rows by name, and the directory it ran in."""
     with tempfile.TemporaryDirectory() as build:
         os.mkdir(os.path.join(build, "meson-info"))
         described = [

@@ -56,7 +56,7 @@ class Program:
         self.p.stderr.close()
 
     def line(self, pattern, behind=0):
-        """Wait for a line that matches, behind so many. Return its number, and the match."""
+        """Wait for a line that matches, from line `behind` on. Return its number, and the match."""
         with self.more:
             def found():
                 for i, text in enumerate(self.lines[behind:], behind):
@@ -112,7 +112,7 @@ class Messages(unittest.TestCase):
 
     def test_kv(self):
         def served(behind):
-            """Wait until the client reports answers, behind that line."""
+            """Wait until the client reports answers; return the number of the line after."""
             return client.line(r"[1-9]\d* requests/s, \d+ late, 0 wrong", behind)[0] + 1
 
         client = Program(self, 1, KV, "client", self.addr, "16", "0", "500")
@@ -156,7 +156,7 @@ class Messages(unittest.TestCase):
             client.ends()
             return int(m[1])
 
-        # The client starts first, and reports that.
+        # The client starts first, and reports that its calls time out.
         client = Program(self, 1, RPC, "client", self.addr, "100000000")
         client.error(r"key 1: Connection timed out")
         server = Program(self, 2, RPC, "server", self.addr)
@@ -201,7 +201,7 @@ class Messages(unittest.TestCase):
             self.assertTrue(p.err[0].startswith("usage: "))
 
     def test_no_server(self):
-        """It is said once, and an interrupted client has not failed."""
+        """A client reports once that there is no server; its exit code is 0 when interrupted."""
         client = Program(self, 1, KV, "client", self.addr, "1", "0")
         for _ in range(3):
             behind = len(client.lines)

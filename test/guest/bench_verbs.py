@@ -274,7 +274,7 @@ def perftest(program, test, size, n, window, cpu):
             fields = row.group(1).split()
             if test == "lat":
                 return float(fields[2]) / mhz(), float(fields[0]) / mhz()
-            # messages/s, from that of the two printed numbers which has more digits
+            # messages/s, from the printed number that has more digits
             rate = (float(fields[-1]) * 1e3 if size < 4096 else
                     float(fields[-2]) * (1 << 20) / size / 1e3)
             if rate > 0:

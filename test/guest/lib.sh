@@ -39,7 +39,7 @@ ok() { tap ok "$1"; }
 not_ok() { tap "not ok" "$1"; }
 # skip WHAT WHY
 skip() { tap ok "$1" "$2"; }
-# diag [TEXT]: print lines of explanation; without arguments a filter
+# diag [TEXT]: print a line of explanation; without arguments, one for each line of stdin
 diag() {
 	if [ $# -gt 0 ]; then
 		printf '# %s\n' "$*"

@@ -20,7 +20,7 @@ def commands(peer, leat, eal, how):
 
 
 def run(listener, connector):
-    """Run both. The listener prints its port in its first line that has one."""
+    """Run both. The listener prints its address in a line that begins with "listening"."""
     first = subprocess.Popen(listener("listen", "127.0.0.1:0"), stdout=subprocess.PIPE, text=True)
     second = None
     try:

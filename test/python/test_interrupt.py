@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """leat_channel and KeyboardInterrupt, which may come whenever Python looks for signals.
 
-Steps: each place at which CPython looks for signals, one after the other: after a call, at the
-begin of a function, when a loop repeats. Signals: real ones, as many as possible, at any time.
+Steps: an interrupt at each place where CPython looks for signals, one after the other: after a
+call, at the begin of a function, when a loop repeats. Signals: real ones, as many as possible, at
+any time.
 """
 
 import dis
@@ -59,8 +60,8 @@ class Interrupter:
 
     def step(self, frame, event, arg):
         if event == "return":
-            # A return from a Python function to another one has no look for signals; one to a
-            # type's call has.
+            # CPython does not look for signals when a Python function returns to another one; it
+            # does when __init__() or __new__() returns to the call of a type.
             self.back = frame.f_back if frame.f_code.co_name not in ("__init__",
                                                                      "__new__") else None
             return self.step
@@ -119,7 +120,8 @@ class Steps(unittest.TestCase):
                 return got
 
     def test_recv(self):
-        """Frames that it did not return are delivered to the next call, once, and in order."""
+        """Frames that an interrupted recv did not return are delivered to the next call, once, and
+        in order."""
         got, want = [], []
 
         def act():
@@ -149,8 +151,8 @@ class Steps(unittest.TestCase):
         self.at_each_place(act, check, 3)
 
     def test_peek(self):
-        """Consumed at the end of the block, given back if the exception leaves it, held if it never
-        began."""
+        """Frames of a peek are consumed at the end of the block, given back if the exception leaves
+        the block, and held if the block never began."""
         seen, again = [], []
 
         def act():
@@ -221,7 +223,7 @@ class Steps(unittest.TestCase):
         self.at_each_place(act, check)
 
     def test_send(self):
-        """Sent or not, but nothing blocks the next call."""
+        """An interrupted frame is sent or not, but nothing blocks the next call."""
 
         def act():
             self.drained()
@@ -282,7 +284,7 @@ class Steps(unittest.TestCase):
         self.at_each_place(act, check)
 
     def test_making(self):
-        """No participant is left behind."""
+        """An interrupted join leaves no participant behind."""
 
         def act():
             with self.ch.join() as other:

@@ -18,8 +18,9 @@ STRUCTS = {
     "who": _abi.CWho,
     "info": _abi.CInfo,
 }
-# Functions for channels in the caller's memory: Python has no memory whose address is fixed. And
-# recv: the module's has no buffer that might be too small, it is peek, a copy, and consume.
+# Functions that the module does not use: those for channels in the caller's memory, since Python
+# has no memory whose address is fixed; and recv, since the module's recv() is a peek, a copy and a
+# consume, without a buffer that might be too small.
 NOT_HERE = {"bytes", "format", "attach", "attach_fd", "set_eventfds", "guard", "recv", "recv_frame",
             "send_burst", "dispatch"}
 ENUMS = {

@@ -71,7 +71,7 @@ class Life(Case):
         self.assertRaises(ValueError, frames.consume)
         self.assertRaises(ValueError, r.commit)
         self.assertRaises(ValueError, bytes, frame.data)
-        # A slice keeps its memory alive: of a channel that is closed.
+        # A slice keeps its memory alive, though the channel is closed.
         self.assertEqual(bytes(slice_), b"cd")
         part[0] = 1
         info = lc.inspect(self.name)

@@ -169,7 +169,7 @@ class FakeProcess:
         self._load = load
         self._random = random.Random(1)
         self._loaded_ns = time.monotonic_ns()
-        self.hang = threading.Event()  #: : set: settings are not applied, as in a loop that hangs
+        self.hang = threading.Event()  # if set, settings are not applied, as in a loop that hangs
         for i in range(objects):
             self.add("reactor", f"lcore{i}")
             self.add("endpoint", f"ep{i}")

@@ -43,7 +43,7 @@ def labels_of(text):
 
 
 def parse(text):
-    """{family: (type, unit, help, {(sample name, labels): value})}"""
+    """Return {family: (type, unit, help, {(sample name, labels): value})}."""
     if not text.endswith("# EOF\n"):
         raise Wrong("no # EOF at the end")
     families, current, done = {}, None, set()

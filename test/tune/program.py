@@ -98,7 +98,7 @@ help = "What it does."
 
 
 def rate(settings, flat=False):
-    """Calls per second, without noise."""
+    """Return calls per second, without noise."""
     if flat:
         return 100_000.0
     batch = settings["batch"] or 8
@@ -125,7 +125,7 @@ class Program(FakeProcess):
         self.report_at(self.path_of, self.last_ns, calls=0)
 
     def step(self, now_ns):
-        """Make the calls since the last report, all with the settings of now."""
+        """Make the calls since the last report, all with the present settings."""
         seconds = (now_ns - self.last_ns) / 1e9
         self.last_ns = now_ns
         settings = self.settings(self.path_of)

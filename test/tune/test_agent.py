@@ -222,7 +222,7 @@ class Finds(unittest.TestCase):
                     self.assertGreaterEqual(one.true(outcome.best), start, (one.name, noise, seed))
 
     def test_drift_is_no_gain(self):
-        # A machine that becomes slower, or faster, while no setting is better.
+        # On a machine that becomes slower, or faster, no setting may be found to be better.
         for drift in (0.6, -0.6):
             verdicts = [landscape.AT_BEST.run(seed, 0.03, drift=drift)[0].verdict
                         for seed in range(40)]

@@ -367,7 +367,7 @@ class Several(Cli):
             self.assertEqual(len(json.loads(self.ok("history", "--json"))["changes"]), 3)
 
     def test_corrupt(self):
-        """An error of one process does not hide another process."""
+        """A corrupt block of one process does not hide another process."""
         with FakeProcess(self.dir, objects=1):
             with open(f"{self.dir}/1-0123456789abcdef.block", "wb") as bad:
                 os.fchmod(bad.fileno(), 0o600)

@@ -127,7 +127,7 @@ class Blocks(Case):
                 process.snapshot()
 
     def test_many_of_one(self):
-        """All slots name the same record: read no more than the file is long."""
+        """All slots name the same record: a reader must not read more bytes than the file has."""
         data = bytearray(self.whole)
         for slot in range(fake_block.SLOTS):
             data[fake_block.SLOT_AT + slot * 16 : fake_block.SLOT_AT + slot * 16 + 16] = \
@@ -136,7 +136,7 @@ class Blocks(Case):
         self.assertIsNone(self.look())
 
     def test_all_odd(self):
-        """Every record, change and lease is being written, for ever."""
+        """Every record, change and lease looks as if it was being written, for ever."""
         data = bytearray(self.whole)
         for at in self.records:
             data[at] |= 1

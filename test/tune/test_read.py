@@ -246,7 +246,7 @@ class Reading(Case):
                 self.assertTrue(text.isprintable(), repr(text))
 
     def test_a_writer_without_cpu(self):
-        """The first reading awaits a record whose writer was interrupted."""
+        """The first reading waits for a record whose writer was interrupted."""
         with FakeProcess(self.dir, objects=1) as fake, fake._lock:
             record = fake._at("reactor.lcore0").record
             fake.block.begin(record)
@@ -322,7 +322,7 @@ class Reading(Case):
             self.assertIn("endpoint.ep0", [o.path for o in later.snapshot().objects])
 
     def test_history(self):
-        """The process takes as many changes as there is room for, in order."""
+        """The block keeps the newest changes, as many as there is room for, in order."""
         fake = FakeProcess(self.dir, objects=1)
         self.addCleanup(fake.stop)
         process = self.only()

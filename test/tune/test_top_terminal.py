@@ -53,7 +53,7 @@ class Terminal(Case):
                 f"sh -c 'echo $$ > pid; exec {top}' 2> errors\necho $? > code\nstty -g > after\n"
                 "echo ended with $(cat code)\nexec cat\n"
             )
-        # Return the state of the terminal when nothing runs in it.
+        # Run the shell in a terminal of a new tmux server.
         self.number += 1
         width, height = size
         shell = f"exec sh {shlex.quote(self.path('run'))}"

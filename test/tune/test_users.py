@@ -43,7 +43,7 @@ def as_other(function) -> str:
 
 
 def connect(path: pathlib.Path) -> str:
-    """Return whether a session is opened. The process closes the connection of a stranger."""
+    """Return whether a session is opened. The process closes the connection of another user."""
     with socket.socket(socket.AF_UNIX) as s:
         s.settimeout(10)
         s.connect(str(path))

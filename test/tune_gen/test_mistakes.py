@@ -405,7 +405,7 @@ def all_at_once():
             with open(path, "w", encoding="utf-8") as f:
                 f.write(text)
         said = gen.run("--json", *paths).stderr.splitlines()
-        assert len(said) == 3, said  # both integers of a.toml have that range? no: one line each
+        assert len(said) == 3, said  # one line for each file
         assert said[0].startswith(paths[0] + ":") and said[2].startswith(paths[2] + ":2:"), said
 
 

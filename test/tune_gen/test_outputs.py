@@ -40,7 +40,7 @@ def expected(kind):
 
 
 def made(*args):
-    """The output for these arguments, or for the example."""
+    """Return the output for these arguments, or for the example."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         assert cli.main(["leat-tune-gen", f"--{args[0]}", *(args[1:] or [KV])]) == 0

@@ -12,7 +12,7 @@ rping_pair() {
 		rping -c -a "$to" -I "$from" -C 5 -v "$@"
 }
 
-# At least five pings: each takes a SEND and an RDMA operation both ways.
+# At least five pings crossed the cable: each needs a SEND and an RDMA operation in each direction.
 crossed() {
 	local tx rx sent rcvd
 	tx=$(($(packets va tx) - va_tx))

@@ -13,7 +13,7 @@ EAL=(--no-pci --no-telemetry --no-huge -m 128 --log-level=lib.*:error -d "$DRIVE
 # Options of both sides.
 BOTH=()
 
-# near OPTION..., far: run leat-perf on x_va; on x_vb, where it listens
+# near OPTION...: run leat-perf on x_va; far: run a leat-perf that listens, on x_vb
 near() {
 	timeout 60 "$PERF" "${EAL[@]}" -l 1 --vdev=fabric_verbs0,dev=x_va -- --idle yield \
 		--mbufs 1024 --connect "10.97.0.2:$PORT" "${BOTH[@]}" "$@"
@@ -22,7 +22,7 @@ far() {
 	exec timeout 120 "$PERF" "${EAL[@]}" -l 0 --vdev=fabric_verbs0,dev=x_vb -- --idle yield \
 		--mbufs 1024 --listen "10.97.0.2:$PORT" --once "${BOTH[@]}"
 }
-# both OPTION...: run both; the options are for the near side, which waits for the far one
+# both OPTION...: run both sides; the options are for near, which waits for far
 both() {
 	local pid status=0
 	far >far.log 2>&1 &

@@ -103,7 +103,7 @@ more=1
 check "leat serves" serves 7800 leat.log leat_at vb --listen 10.97.0.2:7800
 rdma_snapshot idle.log
 play $((120 * more)) 10.97.0.1 10.97.0.2 7800 rules offences kill connects
-# The kernel gives up a client that ended before the answer to its request, after a minute.
+# If a client ends before its request is answered, the kernel frees its objects after a minute.
 check "its objects are what they were before" wait_for 100 rdma_same idle.log
 kill -INT "$server"
 check "Ctrl-C ends it in order, nothing is left of its streams" ends 0 "$server" leat.log \

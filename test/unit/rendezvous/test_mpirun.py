@@ -132,7 +132,7 @@ def all_meet():
 
 
 def one_never_comes():
-    """The victim does not even open; the others name it in time."""
+    """The victim opens no rendezvous; the others name it in time."""
     job = Job("early-never")
     job.await_end_of(OTHERS)
     check_gone(job, "round-2", ("-110",))
@@ -141,8 +141,8 @@ def one_never_comes():
 
 
 def one_stops_coming():
-    """The victim came to the first fence, and lives; the others go on without it, and name it
-    again."""
+    """The victim came to the first fence, and lives on without coming to another; the others go on
+    without it, and name it at each fence."""
     job = Job("late-never")
     job.await_end_of(OTHERS)
     for rank in range(RANKS):
@@ -210,7 +210,8 @@ def all_meet_on_two_nodes():
 
 
 def one_of_two_nodes_stops_coming():
-    """The victim's node neighbour, whose record PMIx's fence has not brought, is not named."""
+    """The other rank of the victim's node, whose record PMIx's fence has not brought, is not named
+    as missing."""
     with Nodes() as nodes:
         job = Job("late-never", options=nodes)
         job.await_end_of(OTHERS)
