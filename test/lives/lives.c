@@ -84,7 +84,7 @@ note_send(int fd, int what, const char *addr)
 	CHECK(send(fd, &n, sizeof(n), MSG_NOSIGNAL) == sizeof(n), "send: %s", strerror(errno));
 }
 
-/* Print how the children of this process that have ended did so. */
+/* Print the exit code or the signal of each child that has ended. */
 static void
 print_exits(void)
 {

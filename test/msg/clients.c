@@ -144,8 +144,8 @@ event(struct side *s, const struct leat_msg_event *ev)
 }
 
 /*
- * Send as much as there are free slots for: the server its answers to received messages, the client
- * its next requests.
+ * Send while there are free slots: on the server answers to received messages, on the client more
+ * requests.
  */
 static void
 send_some(struct side *s)
@@ -192,7 +192,7 @@ side_turn(struct side *s)
 		event(s, &mev);
 }
 
-/* Drive both sides; at times one is slower, at times the other. */
+/* Drive both sides: at times equally often, at times one of them more often than the other. */
 static void
 turn(void)
 {

@@ -152,7 +152,7 @@ announce(uint32_t id, uint64_t len, uint64_t follow)
 	if (plain) {
 		put_small(UINT64_C(1) << 32 | id, buf, 8);
 	} else {
-		buf[8] = 2; /* as many credits as its hello said */
+		buf[8] = 2; /* as many credits as the guest's hello said */
 		put_small(UINT64_C(1) << 62 | base | id, buf, 16 + follow);
 	}
 }
@@ -218,7 +218,7 @@ length_of_24_bytes(void)
 	if (plain)
 		put_small(UINT64_C(1) << 32, small[0], 24);
 	else
-		announce(0, 4, 8); /* 8 more bytes would have to be the length of another message */
+		announce(0, 4, 8); /* the last 4 bytes are too few for a message's length */
 }
 
 /*

@@ -221,7 +221,7 @@ half_closed(const struct leat_msg_conn *c)
 	}
 }
 
-/* Count receives whose deadline has passed. @return whether it passed before a message came */
+/* Count a receive whose deadline has passed. @return whether it passed before a message came */
 static bool
 late(const struct stream *s, const struct leat_msg_req *req)
 {
@@ -331,7 +331,7 @@ back(struct leat_msg_req *req)
 	s->sent++;
 }
 
-/* @return whether all requests have completed, and each live stream has all its messages and end */
+/* @return whether all requests have completed, and each live stream was received to its end */
 static bool
 all_back(void)
 {

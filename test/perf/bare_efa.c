@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The reference of efa_side.h: bare libfabric, opened with the driver's hints. It injects the
- * messages that the driver injects. No leat code, no DPDK.
+ * The reference side of bench-efa (efa_side.h): bare libfabric, opened with the driver's hints. It
+ * injects the messages that the driver injects. No leat code, no DPDK.
  */
 
 #include <stdbool.h>

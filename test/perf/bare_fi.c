@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The reference of fi_side.h: bare libfabric, opened with the driver's hints (RDM,
+ * The reference side (see fi_side.h): bare libfabric, opened with the driver's hints (RDM,
  * FI_THREAD_DOMAIN, manual progress, one CQ for both directions, every capability that the driver
  * uses and the provider has). No leat code, no DPDK.
  *
@@ -102,7 +102,7 @@ side_again(struct side *s, void **recvs, uint32_t n)
 		recv_post(s, recvs[i]);
 }
 
-/* @return 1, or 0 if the provider is full */
+/* Send one message. @return 1, or 0 if the provider's queue is full */
 static inline uint32_t
 send_post(struct side *s)
 {

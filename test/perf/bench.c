@@ -233,7 +233,7 @@ cpus_busy(const int *cpus, unsigned int nb_cpus)
 	return (double)ticks / (double)sysconf(_SC_CLK_TCK);
 }
 
-/* @return the CPU seconds of a clock */
+/* @return the time of a CPU clock, s; 0 on failure */
 static double
 clock_s(clockid_t clock)
 {
@@ -339,8 +339,8 @@ bench_measure(struct bench_table *t, const struct bench_args *args, unsigned int
 	own1 = own_busy();
 
 	/*
-	 * The kernel counts CPU time in ticks of 10 ms, so the share that others used of less than
-	 * 200 ms would mean nothing.
+	 * The kernel counts CPU time in ticks of 10 ms, so the others' share would mean nothing for
+	 * a measurement of less than 200 ms.
 	 */
 	if (end - start > UINT64_C(200000000))
 		t->others = ((cpu1 - cpu0) - (own1 - own0)) * 1e9 / (double)(end - start) / nb_cpus;

@@ -64,7 +64,7 @@ void bench_pin(int cpu);
  */
 void bench_thread_ready(void);
 
-/* @return a clock that does not depend on the CPU, ns */
+/* @return the time of a clock that is the same on all CPUs, ns */
 uint64_t bench_ns(void);
 /* @return how often the calling thread has been preempted */
 uint64_t bench_pushed_off(void);
@@ -102,7 +102,8 @@ typedef double (*bench_fn)(void *arg, unsigned int variant, bool *disturbed);
 
 /*
  * Measure: one repeat of each variant to learn how long it takes, then as many as fit the time (at
- * least 7, or args->repeats). cpus: those on which the benchmark runs, to find their load.
+ * least 7, or args->repeats). cpus: the CPUs on which the benchmark runs; the load that others put
+ * on them is measured.
  */
 void bench_measure(struct bench_table *t, const struct bench_args *args, unsigned int nb_variants,
 		   bench_fn fn, void *arg, const int *cpus, unsigned int nb_cpus);

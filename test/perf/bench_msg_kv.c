@@ -293,8 +293,8 @@ measure(void *arg, unsigned int variant, bool *disturbed)
 }
 
 /*
- * The order of variants makes a difference even between equal ones: which endpoints were created
- * first, and which variant was measured before. So each session begins with a different variant.
+ * Even equal variants differ, by the order in which their endpoints were created and in which they
+ * are measured. So each session begins with a different variant.
  */
 static void
 table(unsigned int which, const unsigned int *variants, unsigned int n)

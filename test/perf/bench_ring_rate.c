@@ -232,8 +232,8 @@ count_leat(uint32_t ops, uint32_t burst)
 }
 
 /*
- * The least that a device with leat's interface has to do: it takes ops, copies each message into a
- * slot and out of it, and returns the ops. It checks nothing, counts nothing, knows one size and
+ * The least that a device with leat's interface has to do: it accepts ops, copies each message into
+ * a slot and out of it, and returns the ops. It checks nothing, counts nothing, knows one size and
  * one peer, and never runs out of room.
  */
 

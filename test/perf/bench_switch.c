@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What a context switch costs, and how much of that each of its guarantees costs. Each switch goes
- * to and fro between this program's stack and another one:
+ * The cost of a context switch, and how much each of its guarantees adds. The program switches to
+ * and fro between its own stack and another one:
  *
  *     leat    task_switch(): saves six registers and the floating-point control (mxcsr and the x87
  *             control word), and loads the control only if that of the resumed context differs

@@ -52,7 +52,7 @@ static const struct what {
 	{ "fetch_add", LEAT_OP_FETCH_ADD, IBV_WR_ATOMIC_FETCH_AND_ADD, 8, 1 },
 };
 
-/* Leat's side of an API. */
+/* Leat's objects on one device. */
 struct side {
 	struct leat_ep *ep;
 	struct leat_mr *mr;

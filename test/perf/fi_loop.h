@@ -174,8 +174,8 @@ lat_second(struct side *s, uint32_t n)
 	for (i = 0; i < n; i++) {
 		lat_wait(s);
 		/*
-		 * This side does not poll after the last answer, so it must know that the answer
-		 * was sent.
+		 * This side does not poll after the last answer. Make the answer complete, so that
+		 * lat_end() waits until it was sent.
 		 */
 		if (unlikely(i == n - 1))
 			side_complete_all(s);

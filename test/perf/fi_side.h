@@ -60,9 +60,9 @@ struct fi_side {
 	struct side *(*open)(const struct fi_side_conf *conf, int fd, bool first);
 	/* Run the second side: carry out orders until the first side closes. */
 	void (*serve)(struct side *s);
-	/* Measure. @return half the round trip, ns, the mean of n */
+	/* Measure n round trips. @return half of the mean, ns */
 	double (*lat)(struct side *s, size_t size, uint32_t n);
-	/* Measure. @return ns per message, the mean of n */
+	/* Measure n messages. @return the mean time per message, ns */
 	double (*rate)(struct side *s, size_t size, uint32_t window, uint32_t n);
 	/* @return the size of the largest message that is copied when posted */
 	size_t (*inline_max)(const struct side *s);

@@ -33,7 +33,7 @@ struct fi_loop {
 	uint32_t window;
 	uint32_t got;	   /* receives that have completed and are not accounted for yet */
 	uint32_t expected; /* messages of this measurement */
-	uint32_t posted;   /* receives posted for these messages; never more */
+	uint32_t posted;   /* receives posted for these messages; at most `expected` */
 	uint32_t idle;
 	void *consumed; /* the receive to be posted again */
 	uint64_t idle_since;

@@ -41,7 +41,7 @@ lcores_init(struct lcores *l, const struct bench_args *args, const char *device)
 	return 0;
 }
 
-/* Drive both endpoints until ep has an event of a type. */
+/* Drive both endpoints until ep[side] has an event of this type. */
 static struct leat_event
 expect(struct lcores *l, unsigned int side, enum leat_event_type type)
 {

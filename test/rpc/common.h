@@ -25,7 +25,7 @@
 		}                                                                                  \
 	} while (0)
 
-/* @return the endpoint type that the last device has: reliable, if it has it */
+/* @return the reliable endpoint type if the last device has it, otherwise the datagram type */
 static inline enum leat_ep_type
 device_type(void)
 {

@@ -223,7 +223,7 @@ client(const char *addr, pid_t first)
 static pid_t pid[SERVERS];
 static int to[SERVERS][2], from[SERVERS][2];
 
-/* Start server i at addr; addr then has its port, if that was 0. */
+/* Start server i at addr. If the port of addr was 0, it is then the server's port. */
 static void
 server_begin(unsigned int i, char *addr)
 {
@@ -300,7 +300,7 @@ main(int argc, char **argv)
 	server_begin(0, addr);
 	client(addr, pid[0]);
 
-	/* A successor at the same address, and others after that. */
+	/* A new server at the same address, and others after it. */
 	server_begin(1, addr);
 	ended = false;
 	s = connect_to(addr, &conf);

@@ -19,12 +19,12 @@ struct options {
 	bool copy;     /* read into a buffer instead of borrowing */
 	/* Options of the client. */
 	uint32_t streams;	     /* streams at the same time */
-	uint32_t again;		     /* streams one after the other in the place of each */
+	uint32_t again;		     /* streams, one after the other, in place of each of these */
 	uint32_t failing;	     /* number of all these streams that must fail */
 	bool beside;		     /* the first stream goes on until the others have ended */
 	uint64_t send;		     /* bytes there and back on each stream */
 	uint32_t pieces[PIECES_MAX]; /* lengths of the writes, repeated */
-	uint32_t pieces_n;	     /* 0: as much as there is room */
+	uint32_t pieces_n;	     /* 0: write as much as there is room for */
 	uint32_t read_max;	     /* maximum number of bytes of one read */
 	bool in_turn;		     /* write a piece only when the previous piece has come back */
 	bool zero_copy;		     /* use leat_stream_send() */

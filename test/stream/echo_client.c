@@ -122,7 +122,7 @@ on_sent(struct leat_stream_out *out, int status)
 {
 	struct talker *t = (struct talker *)((uintptr_t)out - offsetof(struct talker, out));
 
-	(void)status; /* the stream's end is reported to the reader */
+	(void)status; /* on_ready() sees the stream's end */
 	t->sending = false;
 }
 

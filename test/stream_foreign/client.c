@@ -70,7 +70,7 @@ give_up(struct conn *c, const char *why)
 	return -1;
 }
 
-/* Connect, register a window, wait for the server's. */
+/* Connect, register a window (if conf says so), and wait for the server's window (if asked). */
 static int
 open_conn(struct conn *c, const struct conn_conf *conf, bool wait_for_window)
 {

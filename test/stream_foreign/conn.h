@@ -30,7 +30,7 @@
 #define SENDS 1024u
 /* Bytes of each receive: longer than any message, so that a message that is too long is noticed. */
 #define RECV_LEN 128u
-/* Longest window of a peer that is accepted, and number of windows in a list. */
+/* Longest window that a peer may register, bytes; largest number of windows in a list. */
 #define PEER_WINDOW_MAX (64u << 20)
 #define WINDOWS_MAX 16
 

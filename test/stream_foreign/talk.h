@@ -16,7 +16,7 @@ struct talk {
 	struct conn *c;
 	uint64_t seed;
 	uint64_t total;	       /* bytes there and back */
-	const int64_t *pieces; /* lengths of the writes, repeated; NULL: as much as there is room */
+	const int64_t *pieces; /* lengths of the writes, repeated; NULL: as much as fits */
 	unsigned int n;
 	unsigned int writes; /* WRITEs of each piece; 0: one */
 	uint32_t read_max;   /* maximum number of bytes of one read; 0: all */

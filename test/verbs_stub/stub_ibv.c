@@ -21,7 +21,7 @@ struct sim sim = { .room = STUB_NO_LIMIT, .rroom = STUB_NO_LIMIT, .odp = UINT32_
 
 /* An open context. events: the device's events that were not yet read from this context. */
 struct stub_ctx {
-	struct verbs_context v; /* ends with the context itself */
+	struct verbs_context v; /* its last member is the struct ibv_context */
 	struct ibv_async_event events[EVENTS];
 	uint32_t head, tail;
 };

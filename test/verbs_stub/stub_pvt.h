@@ -52,7 +52,7 @@ struct stub_wr {
 	uint32_t flags;
 };
 
-/* Requests between ibv_wr_start() and ibv_wr_complete(). */
+/* Largest number of requests between ibv_wr_start() and ibv_wr_complete(). */
 #define STUB_LIST_MAX 64
 
 struct stub_qp {

@@ -154,7 +154,7 @@ pipeline(redisContext *c)
 }
 
 /*
- * Asynchronous: each reply sends the next command, until ASYNC commands were sent.
+ * Asynchronous commands: on each reply send the next one, until ASYNC were sent.
  */
 
 static int asked, answered, wrong;

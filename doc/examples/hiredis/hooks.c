@@ -40,7 +40,7 @@ struct link {
 
 	/* Fields of asynchronous contexts. */
 	redisAsyncContext *ac; /* NULL: the context wants no more events */
-	uint32_t want;	       /* LEAT_STREAM_* that it asked for */
+	uint32_t want;	       /* LEAT_STREAM_* that the context asked for */
 	bool up;	       /* the outcome of connecting was reported */
 	bool *freed;	       /* *freed is set if this link is freed while on_ready() runs */
 	struct leat_timer timer;
@@ -142,7 +142,7 @@ must_read_again(redisContext *c, ssize_t *n)
 		return false;
 	}
 	*n = 0;
-	if ((c->flags & REDIS_BLOCK) == 0 || l->fed) { /* the library parses what was fed first */
+	if ((c->flags & REDIS_BLOCK) == 0 || l->fed) { /* let the library parse what was fed */
 		l->fed = false;
 		return false;
 	}
@@ -246,7 +246,7 @@ static const redisContextFuncs hooks = {
 #endif
 };
 
-/* Give a new context its hooks, and begin to connect. Returns NULL with err and errstr. */
+/* Give a new context its hooks, and begin to connect. Returns NULL if it fails (err, errstr). */
 static struct link *
 attach(redisContext *c, struct leat_reactor *r, struct leat_stream_net *net, const char *addr,
        const struct timeval *timeout)

@@ -64,7 +64,7 @@ struct leat_redis_async;
  * limit for commands. To change it later valkeySetTimeout() works; redisSetTimeout() of hiredis is
  * for sockets only, and fails.
  *
- * Returns NULL without memory. Otherwise check err and errstr, as after redisConnect().
+ * Returns NULL if out of memory. Otherwise check err and errstr, as after redisConnect().
  */
 redisContext *leat_redis_connect(struct leat_reactor *r, struct leat_stream_net *net,
 				 const char *addr, const struct timeval *timeout);

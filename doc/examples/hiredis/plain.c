@@ -91,7 +91,7 @@ receive_some(redisContext *c)
 	return 0;
 }
 
-/* Create a context and begin to connect its stream. Returns NULL without memory; check err. */
+/* Create a context and begin to connect its stream. Returns NULL if out of memory; check err. */
 static redisContext *
 context(struct leat_reactor *r, struct leat_stream_net *net, const char *addr,
 	const struct timeval *timeout)
@@ -265,7 +265,7 @@ must_end(const struct leat_redis_link *l)
 	       (l->disconnecting && l->head == NULL && sdslen(l->c->obuf) == 0);
 }
 
-/* Hand out all complete replies. Returns 0, or -1 with err and errstr. */
+/* Call back for each complete reply. Returns 0, or -1 with err and errstr. */
 static int
 replies(struct leat_redis_link *l)
 {

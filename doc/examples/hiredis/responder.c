@@ -113,7 +113,7 @@ erase(struct entry *e)
 	memset(e, 0, sizeof(*e));
 }
 
-/* Set an entry's key and value. Returns false without room; e NULL: the table is full. */
+/* Set an entry's key and value; e NULL: the table is full. Returns false if there is no room. */
 static bool
 store(struct entry *e, const redisReply *key, const char *value, size_t len)
 {

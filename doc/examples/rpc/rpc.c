@@ -108,7 +108,7 @@ client(void)
 	printf("%lu keys\n", e[0] - 1);
 	if (ret == -ECANCELED)
 		return 0;
-	e[0] = ~0UL; /* No client puts this key: the call is cancelled, on the server as well. */
+	e[0] = ~0UL; /* No client puts this key: the call is cancelled after 2 ms, on both sides. */
 	ret = leat_task_within(2000, leat_rpc_call(s, WAIT, e, sizeof(*e), &v, sizeof(v), 0));
 	printf("no such key within 2 ms: %s\n", strerror(-ret));
 	leat_app_stop(LEAT_APP_OK); /* stops the server's lcore, too */
