@@ -14,7 +14,7 @@
 #include "leat_log.h"
 #include "leat_time.h"
 
-/* Least time that a connector has from ACCEPT on, even if its timeout passes earlier. */
+/* Least time that a connector has for the proofs after ACCEPT, even beyond its timeout. */
 #define PROVE_US 1000000
 /* How long a closing connection may take to send its last message and see the other side close. */
 #define CLOSING_US 1000000
@@ -350,7 +350,7 @@ conn_read_closing(struct exchange_conn *c)
 	}
 }
 
-/* Handle received descriptors that this process could not take: it has too many open files. */
+/* Handle descriptors that this process could not receive because of its limit of open files. */
 static void
 conn_no_fd(struct exchange_conn *c)
 {
@@ -399,7 +399,7 @@ conn_read(struct exchange_conn *c)
 			conn_unexpected(c, why);
 		else
 			conn_message(c, &msg);
-		/* Stop if the connection has ended, or its connector goes on to a new attempt. */
+		/* Stop if the connection has ended, or if its connector begins a new attempt. */
 		if (len < 0 || c->gen != gen || c->fd < 0 || c->state < CONN_HELLO_SENT ||
 		    c->state == CONN_CLOSING || c->state == CONN_PARTING)
 			return n;
@@ -409,7 +409,7 @@ conn_read(struct exchange_conn *c)
 	return n;
 }
 
-/* Read what the process sent before it ended, that is, what the socket holds now. */
+/* Read the bytes that the process sent before it ended: those that the socket holds now. */
 void
 exchange_conn_process_ended(struct exchange_conn *c)
 {

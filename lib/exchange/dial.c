@@ -88,7 +88,7 @@ dial_next(struct exchange_conn *c)
 void
 exchange_dial_failed(struct exchange_conn *c, int err)
 {
-	/* Keep the cause that says most: BUSY, else a refusal, else any other. */
+	/* Keep the most telling cause of all attempts: BUSY, else a refusal, else the latest. */
 	if (c->cause == 0 || err == EBUSY ||
 	    (c->cause != -EBUSY && (c->cause != -ECONNREFUSED || err == ECONNREFUSED)))
 		c->cause = -err;

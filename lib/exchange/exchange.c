@@ -123,7 +123,7 @@ leat_exchange_create(const struct leat_exchange_conf *conf)
 		x->conns[i].fd = -1;
 		x->conns[i].process_fd = -1;
 		x->conns[i].index = (uint16_t)i;
-		/* Start near the wrap, so that each program passes it early, see leat_cursor.h. */
+		/* Start close to the wrap, so that each program passes it; see leat_cursor.h. */
 		x->conns[i].gen = EXCHANGE_GEN_MAX - 1;
 		exchange_list_move(&x->conns[i], &x->free);
 	}
@@ -330,9 +330,10 @@ leat_exchange_note(struct leat_exchange *x, int conn)
 	if (c == NULL || c->state != CONN_UP)
 		return leat_err(ENOTCONN, "%s: note: connection %d is not up", x->name, conn);
 	/*
-	 * A UNIX socket takes these few bytes in whole or not at all. If it refuses them it is full
-	 * of notes, or the connection has ended and DOWN reports that: a failure needs no handling.
-	 * An unsent rest of READY must go first, and wakes the other side as well.
+	 * A UNIX socket accepts these few bytes in whole or not at all. If it refuses them it is
+	 * full of notes, or the connection has ended and DOWN reports that: a failure needs no
+	 * handling. If a part of READY is still unsent, it must be sent first; it wakes the other
+	 * side as well.
 	 */
 	if (c->tx_off == c->tx_len)
 		(void)send(c->fd, msg, len, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -462,7 +463,7 @@ leat_exchange_poll(struct leat_exchange *x, uint64_t now, struct leat_exchange_e
 			exchange_conn_process_ended(c);
 	}
 	/*
-	 * Timers last: a caller that polls late still gets what arrived in time, and no time-out.
+	 * Run timers last: if the owner polls late, messages that came in time prevent a time-out.
 	 */
 	(void)leat_wheel_run(&x->wheel, now, timer_fired, x, POLL_TIMERS);
 	return events_fetch(x, ev, n);

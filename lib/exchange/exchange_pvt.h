@@ -277,10 +277,10 @@ void exchange_listener_resume(struct leat_exchange *x);
 /* ---- source.c -------------------------------------------------------------------------------- */
 
 void exchange_source_init(struct leat_exchange *x);
-/* Find or add the source with this key, and count an accepted connection as one of the source. */
+/* Find or add the source with this key, and count the accepted connection c as one of it. */
 void exchange_source_hold(struct exchange_conn *c, const uint8_t key[EXCHANGE_SOURCE_KEY]);
 void exchange_source_drop(struct exchange_conn *c);
-/* Choose the connection, still without HELLO, that is dropped to make room for a new one. */
+/* Choose the connection to drop for a new one, among those that have not sent HELLO. */
 struct exchange_conn *exchange_source_pending_victim(struct leat_exchange *x);
 /*
  * End a connection of source `of` (NULL: of any source) that is still not proven x->ripe cycles

@@ -83,8 +83,8 @@ struct exchange_msg {
 };
 
 /*
- * Parse the first message of buf. An invalid byte is found as soon as it has arrived, not only when
- * the message is complete.
+ * Parse the first message of buf. Wrong magic bytes are found as soon as they have arrived, a wrong
+ * header when it is complete, a wrong body when the message is complete.
  * Returns the message's length; 0: incomplete so far; -EPROTO: invalid, for the reason *why;
  * -EPROTONOSUPPORT: of a different version, msg->version. A pure function.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Descriptors with HELLO and ACCEPT over UNIX sockets, as SCM_RIGHTS. They come with the first byte
- * of a side's first message; anywhere else they end the connection.
+ * Descriptors with HELLO and ACCEPT over UNIX sockets, as SCM_RIGHTS. They arrive with the first
+ * byte of a side's first message; descriptors that arrive later end the connection.
  */
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "exchange_pvt.h"
 #include "leat_error.h"
 
-/* A union to align buf for the header in it. */
+/* The member hdr aligns buf, which begins with a header. */
 union control {
 	struct cmsghdr hdr;
 	char buf[CMSG_SPACE(sizeof(int) * LEAT_EXCHANGE_FDS_MAX)];

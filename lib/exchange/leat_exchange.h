@@ -107,7 +107,7 @@ struct leat_exchange_conf {
 	 */
 	bool linger;
 	/**
-	 * Have the owner prove the other side's address, see LEAT_EXCHANGE_PROVE. Without it each
+	 * Have the owner prove the other side's address, see LEAT_EXCHANGE_PROVE. If false, each
 	 * address counts as proven.
 	 */
 	bool prove;
@@ -125,8 +125,8 @@ struct leat_exchange_conf {
 	bool any_user;
 	/**
 	 * With dir: maximum number of descriptors accepted from the other side,
-	 * 1..LEAT_EXCHANGE_FDS_MAX; 0: LEAT_EXCHANGE_FDS_TAKEN. If it sends more its connection is
-	 * ended.
+	 * 1..LEAT_EXCHANGE_FDS_MAX; 0: LEAT_EXCHANGE_FDS_TAKEN. If the other side sends more, its
+	 * connection is ended.
 	 */
 	uint8_t max_fds;
 };
@@ -135,7 +135,7 @@ struct leat_exchange_conf {
 struct leat_exchange_data {
 	const void *blob; /**< raw fabric address */
 	const void *priv; /**< the application's private data */
-	/** what the peer needs to prove this side's address, and to have its own proven */
+	/** data that the peer needs for both proofs: of this side's address, and of its own */
 	const void *proof;
 	uint16_t blob_len;  /**< length of blob, bytes, 0..LEAT_EXCHANGE_BLOB_MAX */
 	uint16_t priv_len;  /**< length of priv, bytes, 0..LEAT_EXCHANGE_PRIV_MAX */
@@ -216,7 +216,10 @@ struct leat_exchange_stats {
 	uint64_t evicted;   /**< connections ended before READY because other connectors waited */
 	uint64_t malformed; /**< connections ended because of an invalid message */
 	uint64_t timeouts;  /**< connections ended because the peer was too slow */
-	/** times that descriptors or memory ran out, for a connection or for sent descriptors */
+	/**
+	 * times that descriptors or memory ran out: for a new connection, or for descriptors that
+	 * the other side sent
+	 */
 	uint64_t no_fd;
 	uint64_t other_user; /**< connectors turned away as processes of another user */
 	uint32_t pending;    /**< connections without HELLO now */
@@ -226,15 +229,15 @@ struct leat_exchange_stats {
 /**
  * Create an instance.
  * @return the instance, or NULL with rte_errno EINVAL (a value out of range), ENOMEM, EMFILE;
- *   because of conf.dir: ENAMETOOLONG, EACCES (it is not this user's alone), ENOTDIR, others as
- *   mkdir(2) and open(2)
+ *   because of conf.dir: ENAMETOOLONG, EACCES (the directory is not this user's alone), ENOTDIR,
+ *   others as mkdir(2) and open(2)
  */
 LEAT_API struct leat_exchange *leat_exchange_create(const struct leat_exchange_conf *conf);
 
 /**
- * Destroy an instance: say BYE to all peers as far as that is possible at once, and free it. The
- * name of a UNIX socket is removed; if another process has locked the directory the call waits for
- * it, 1 s at most. NULL is ignored.
+ * Destroy an instance: send BYE to all peers whose sockets have room for it, and free the instance.
+ * The name of a UNIX socket is removed; if another process has locked the directory the call waits
+ * for it, 1 s at most. NULL is ignored.
  */
 LEAT_API void leat_exchange_destroy(struct leat_exchange *x);
 
@@ -259,7 +262,7 @@ LEAT_API int leat_exchange_listen_addr(const struct leat_exchange *x, char *addr
 /**
  * Begin to connect to "host:port" or "[v6]:port". All addresses of a name are tried, again and
  * again (with pauses of up to 100 ms) until the timeout, so that the listener may come up later.
- * The same holds while the listener says BUSY.
+ * They are also tried again while the listener says BUSY.
  * The outcome is LEAT_EXCHANGE_CONNECTED or LEAT_EXCHANGE_FAILED, never inside this call.
  * @param x the instance
  * @param addr the address
@@ -297,10 +300,10 @@ LEAT_API int leat_exchange_proven(struct leat_exchange *x, int conn);
 LEAT_API int leat_exchange_reject(struct leat_exchange *x, int conn, const char *why);
 
 /**
- * Turn a request away for lack of room: the connector tries again until its timeout. To make room,
- * a connection that has made no progress since its ACCEPT, for 0.5 s (up to 2 s where connections
- * come up slowly), is ended: its LEAT_EXCHANGE_DOWN follows. For the request itself no event
- * follows, its id is dead.
+ * Turn a request away for lack of room: the connector tries again until its timeout. No event
+ * follows for the request, and its id is dead. To make room, the call also ends a connection that
+ * has made no progress for 0.5 s since its ACCEPT (up to 2 s where connections come up slowly);
+ * LEAT_EXCHANGE_DOWN reports this end.
  * @param x the instance
  * @param conn the request's id
  * @param why reason, for people at the other side, cut to fit; NULL: none
@@ -309,7 +312,7 @@ LEAT_API int leat_exchange_reject(struct leat_exchange *x, int conn, const char 
 LEAT_API int leat_exchange_busy(struct leat_exchange *x, int conn, const char *why);
 
 /**
- * End a connection or an attempt cleanly: the other side learns that it was closed on purpose. No
+ * End a connection or an attempt cleanly: the other side is told that it was closed on purpose. No
  * event follows, the id is dead.
  * @param x the instance
  * @param conn id of the connection or the attempt

@@ -27,7 +27,7 @@ exchange_list_move(struct exchange_conn *c, struct exchange_list *list)
 	}
 	c->list = list;
 	if (list == &x->free) {
-		/* Reuse this slot first: it is still in the CPU's cache. */
+		/* At the head, to be reused first: this slot is still in the CPU's cache. */
 		TAILQ_INSERT_HEAD(list, c, link);
 	} else if (list != NULL) {
 		TAILQ_INSERT_TAIL(list, c, link);

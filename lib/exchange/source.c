@@ -3,15 +3,15 @@
 /*
  * Sources of accepted connections, and how many of the listener's slots one source may take.
  *
- *     before HELLO      max_pending slots. When all are taken, the source that has most of them
+ *     before HELLO      max_pending slots. When all are in use, the source with the most of them
  *                       loses its oldest connection.
  *     HELLO to READY    at most source_half of one source. A connection that was accepted and is
  *                       not proven is ended for a new one as soon as it is ripe. Once this side has
  *                       sent its PROOF the connection stays: its connector may be up already, and
- *                       to end it would not stop a hostile client, which can send READY as well.
- *     established       at most source_max of one source. When all slots are taken a new connection
- *                       is told BUSY and tries again; the next free slot is for the source that has
- *                       fewer connections.
+ *                       an eviction would not stop a hostile client, which can send READY as well.
+ *     established       at most source_max of one source. When all slots are in use a new connector
+ *                       is told BUSY and tries again. The next free slot is for the waiter: of
+ *                       the sources told BUSY, the one with the fewest connections.
  *
  * A connection is ripe after twice the time that the last one took from ACCEPT to READY, but not
  * before RIPE_US nor after RIPE_MAX_US. Each eviction doubles the time until a connection is ripe,
@@ -32,11 +32,11 @@
 /* Least time before an eviction: a connector answers ACCEPT within a round trip or two. */
 #define RIPE_US 500000
 #define RIPE_MAX_US 2000000
-/* Of the time between two polls, at most this much counts as time polled. */
+/* Maximum of the time between two polls that counts as time in which this side polled. */
 #define AWAKE_US 1000
-/* How long a slot is kept for a connector that was told BUSY: it tries again within this time. */
+/* How long a free slot is kept for the waiter, whose connector tries again within this time. */
 #define RETURN_US 300000
-/* Number of the oldest connections without HELLO that are compared. */
+/* exchange_source_pending_victim() compares at most this many connections, the oldest ones. */
 #define PENDING_LOOK 64
 
 static struct exchange_source_list *
@@ -78,7 +78,7 @@ exchange_source_hold(struct exchange_conn *c, const uint8_t key[EXCHANGE_SOURCE_
 			break;
 	}
 	if (s == NULL) {
-		/* One is free: there are as many sources as slots. */
+		/* A source is free: there are as many sources as slots. */
 		s = LIST_FIRST(&x->free_sources);
 		LIST_REMOVE(s, link);
 		memset(s, 0, sizeof(*s));

@@ -179,8 +179,9 @@ tcp_listen(struct leat_exchange *x, const char *addr)
 					x->name, addr, gai_strerror(ret));
 	}
 	/*
-	 * Of a host, use the first address that works. For all interfaces, open an IPv6 socket,
-	 * which serves IPv4, too, and an IPv4 socket only if that fails.
+	 * If the address names a host, use the first of its addresses that works. For all
+	 * interfaces, open an IPv6 socket, which serves IPv4, too, and an IPv4 socket only if that
+	 * fails.
 	 */
 	for (pass = 0; pass < 2 && fd < 0; pass++) {
 		for (ai = list; ai != NULL && fd < 0; ai = ai->ai_next) {

@@ -58,8 +58,8 @@ process_open(const struct exchange_conn *c)
 }
 
 /*
- * Watch the peer's process. If it ends without a BYE its socket closes, which is noticed anyway,
- * unless a forked child still holds the socket. Only this case is missed if there is no pidfd.
+ * Watch the peer's process by a pidfd. When the process ends without a BYE its socket closes, which
+ * the epoll instance reports. But if a forked child still holds the socket, only the pidfd tells.
  */
 static void
 unix_watch(struct exchange_conn *c)

@@ -18,7 +18,7 @@
 #include "leat_time.h"
 
 #define BACKLOG 1024
-/* Attempts to lock the directory, and pause between two. A holder keeps the lock under 1 ms. */
+/* Attempts to lock the directory, and pause between two. A process holds the lock under 1 ms. */
 #define LOCK_TRIES 1000
 #define LOCK_PAUSE_NS 1000000
 #define PORT_FIRST 49152
@@ -203,7 +203,7 @@ sweep_entries(struct leat_exchange *x, int dirfd, int probe)
 		}
 	}
 	(void)closedir(dir);
-	/* The entries after the removed ones move up. */
+	/* The entries that follow the removed ones now have lower positions. */
 	x->names.swept = seen - removed;
 	return entry == NULL;
 }
