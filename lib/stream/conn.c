@@ -232,9 +232,9 @@ up(struct leat_stream *s)
 /* ---- events ---- */
 
 /*
- * Poll the receives of what a peer sent before its end. They are complete before its last event is
- * reported, but may wait to be polled; later they would be taken for receives from the next peer
- * with the same id.
+ * Poll the receives of the messages that a peer sent before its end. They have completed before the
+ * peer's last event is reported, but may not have been polled yet. Polled later they would be
+ * mistaken for receives from the next peer with the same id.
  */
 static void
 poll_remaining(struct leat_stream_net *net)
@@ -273,7 +273,7 @@ stream_on_ep_event(void *arg, struct leat_ep *ep, const struct leat_event *ev)
 	case LEAT_EV_DISCONNECTED:
 		poll_remaining(net);
 		/*
-		 * If the stream came up in this same turn, the application learns of that first,
+		 * If the stream came up in this same turn, the application is told of that first,
 		 * and of the end afterwards.
 		 */
 		stream_down(s, ev->status, ev->text);
@@ -283,7 +283,7 @@ stream_on_ep_event(void *arg, struct leat_ep *ep, const struct leat_event *ev)
 	}
 }
 
-/* ---- what a stream tells about itself ---- */
+/* ---- state and counters of a stream ---- */
 
 int
 leat_stream_error(const struct leat_stream *s)

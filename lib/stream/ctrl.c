@@ -4,14 +4,14 @@
  * Control messages: windows, keepalives, features, the end of a direction.
  *
  * Each message that has to be sent is a bit in `pending`, and is composed when it can be posted, so
- * nothing queues up behind a peer that takes no messages. Order where it matters: windows are
- * registered in their order, and the end of a direction comes after the last byte.
+ * no queue grows for a peer that accepts no messages. Two orders matter: windows are registered in
+ * their order, and the end of a direction is sent after the last byte.
  *
  *     client                              server
  *       GET 0xffff ---------------------->        unless no_features (leat_stream_net_conf)
  *       memory --------------------------> <----- memory       at once, by both
  *                                         <----- answer to GET
- *       SET 0xffff, common features ----->        mode WINDOWS: bytes may go from here on
+ *       SET 0xffff, common features ----->        mode WINDOWS: bytes may be sent from here on
  */
 
 #include "stream_pvt.h"
@@ -48,7 +48,7 @@ post(struct leat_stream *s, struct stream_ctrl_op *c, const struct stream_ctrl *
 	return true;
 }
 
-/* Compose the next message. @return its bit in pending; 0: none can go now */
+/* Compose the next message. @return its bit in pending; 0: none can be sent now */
 static uint8_t
 next_message(struct leat_stream *s, struct stream_ctrl *m)
 {
@@ -238,8 +238,8 @@ memory(struct leat_stream *s, const struct stream_ctrl *m)
 		s->window_off = 0;
 	} else if (s->nb_windows == STREAM_WINDOWS) {
 		/*
-		 * The peer may know that the first window is full, while this side has not moved on
-		 * to the second one yet.
+		 * The peer may have read the first window whole, and registered it again, before
+		 * this side has begun to write to the second one.
 		 */
 		if (s->window_off < s->windows[0].len) {
 			stream_fail(s, -EPROTO, "more than %u windows", STREAM_WINDOWS);
@@ -253,7 +253,10 @@ memory(struct leat_stream *s, const struct stream_ctrl *m)
 	s->peer_token = m->token;
 	s->info.peer_window = w.len;
 	s->info.tx_registered++;
-	/* A client that has leat's features has asked for them before it registers a window. */
+	/*
+	 * A client that has leat's features asks for them before it registers a window: this client
+	 * has none.
+	 */
 	if (s->accepted && !s->features_asked)
 		s->features_known = true;
 	stream_work(s);

@@ -4,9 +4,9 @@
  * How streams end.
  *
  *     failure   stream_fail():        disconnects at once, and keeps the reason
- *     close     leat_stream_close():  sends what was written, and the end of the direction if the
- *                                     peer supports that, then disconnects
- *     peer      its last event:       the bytes that it sent are there already
+ *     close     leat_stream_close():  sends the bytes written before, and the end of the direction
+ *                                     if the peer supports that, then disconnects
+ *     peer      its last event:       the bytes that it sent have arrived before the event
  *     stop      of the reactor:       as close, but the application keeps the handle
  *
  * The memory that the peer could write to is deregistered when the device has released the peer;
@@ -206,7 +206,7 @@ count_left(const struct leat_stream_net *net, const struct leat_stream **first)
 	return n;
 }
 
-/* May the streams be closed? Ask the application, until half of the stop's time is over. */
+/* Check whether the streams may be closed: ask drain() until half of the stop's time is over. */
 static bool
 may_close(struct leat_stream_net *net, uint64_t now, uint64_t until)
 {
@@ -233,7 +233,7 @@ stream_net_drain(void *arg, uint64_t until)
 		const uint64_t left = until == UINT64_MAX ? leat_us_to_cycles(STOP_US)
 							  : until - RTE_MIN(until, now);
 
-		/* The last eighth of the time is for the device, to disconnect. */
+		/* Keep the last eighth of the time for the device to disconnect. */
 		net->stop_at = RTE_MIN(at, leat_time_add(now, left - left / 8));
 	}
 	leat_stream_unlisten(net);

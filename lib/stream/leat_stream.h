@@ -21,7 +21,7 @@
  *       full: not WRITABLE                               leat_stream_read(), all
  *       WRITABLE again                        <---     memory message: registered again
  *
- * A *net* is one endpoint of a device below a reactor, with all its streams:
+ * A *net* is one endpoint of a device, driven by a reactor, with all its streams:
  *
  * @code
  *	static void
@@ -52,14 +52,15 @@
  *
  * Reads and writes never block. Readiness is a state, not an edge: leat_stream_ready() returns it
  * at any time, and a watched stream's callback is called in each turn of the reactor in which the
- * stream is in a state that is watched for. No function here calls back. Callbacks come from a
- * poller of the net, and may close the stream that they are called for, and any other.
+ * stream is in a state that is watched for. A poller of the net calls the callbacks; no function
+ * here does, except leat_stream_net_close(), which drives the net itself. A callback may close the
+ * stream that it is called for, and any other.
  *
  * Modes. On devices that keep the order of writes (leat_dev_info.write_order: verbs RC, ring) the
  * bytes on the wire are those of Redis and Valkey, so their clients and servers can be peers. On
- * other devices (libfabric's) both sides are leat's: there are two windows per direction, and each
- * WRITE_IMM is a notice that carries its sequence number and offset, so that a notice that
- * overtakes another reveals no bytes that have not arrived (doc/guide/stream.md).
+ * other devices (libfabric's) both sides must be leat's: there are two windows per direction, and
+ * each WRITE_IMM is a notice that carries its sequence number and offset. So a notice that
+ * overtakes an earlier one does not announce bytes that have not arrived (doc/guide/stream.md).
  *
  * Memory. Each stream has its own window and send buffer, mapped and registered for it alone. Their
  * sum over all streams of a net has a limit (leat_stream_net_conf.mem_max), beyond which connection
@@ -110,7 +111,7 @@ struct leat_stream_net;
 #define LEAT_STREAM_KEEPALIVE_MS 3000
 /** Keepalive intervals of silence after which a client ends its stream, if silence_ms is 0. */
 #define LEAT_STREAM_KEEPALIVES_MISSED 3
-/** Time in which leat_stream_close() sends what was written, us, if timeout_us is 0. */
+/** Time in which leat_stream_close() sends the bytes written before, us, if timeout_us is 0. */
 #define LEAT_STREAM_CLOSE_US 1000000
 /** Value of a time in leat_stream_net_conf: never. */
 #define LEAT_STREAM_NEVER UINT32_MAX
@@ -173,14 +174,14 @@ struct leat_stream_net_conf {
 	 */
 	bool no_features;
 	/**
-	 * Time to send what was written, for streams that are open when the reactor stops or the
-	 * net is closed, us; 0: LEAT_STREAM_CLOSE_US.
+	 * Time to send the bytes written before, for streams that are open when the reactor stops
+	 * or the net is closed, us; 0: LEAT_STREAM_CLOSE_US.
 	 */
 	uint64_t close_us;
 	/**
-	 * Decide whether the streams may be closed, when the reactor stops. A program finishes here
-	 * what its peers have asked for: until this function returns 0 it is called again, and the
-	 * streams work as before. NULL: they are closed at once.
+	 * Decide whether the streams may be closed, when the reactor stops. A program uses it to
+	 * finish the requests of its peers: until this function returns 0 it is called again, and
+	 * the streams work as before. NULL: they are closed at once.
 	 * @param until
 	 *   Time of leat_now() at which the streams are closed whatever this function returns;
 	 *   UINT64_MAX: no such time.
@@ -190,7 +191,7 @@ struct leat_stream_net_conf {
 };
 
 /**
- * Open a net: create an endpoint on a device and put it below a reactor.
+ * Open a net: create an endpoint on a device, and let a reactor drive it.
  *
  * The endpoint has a wait object if the reactor's idle policy is block. When the reactor stops, all
  * streams are closed as by leat_stream_close().
@@ -218,9 +219,9 @@ LEAT_API struct leat_stream_net *leat_stream_net_open(struct leat_reactor *r,
  *
  * @return
  *   - 0, also for NULL
- *   - -ETIMEDOUT: closed, but some streams could not send all that was written
+ *   - -ETIMEDOUT: closed, but some streams could not send all bytes written before
  *   - -EBUSY: the net still exists. The call was made in a callback of the net; or the device did
- *     not give back all posted ops, and leat_err_msg() says which
+ *     not complete all posted ops; leat_err_msg() says which
  *   - -EPERM: wrong thread
  */
 LEAT_API int leat_stream_net_close(struct leat_stream_net *net);
@@ -230,7 +231,7 @@ LEAT_API struct leat_ep *leat_stream_net_ep(const struct leat_stream_net *net);
 
 /** Functions that a net calls when peers connect. */
 struct leat_stream_listener {
-	/** Take a new stream, which is up and not watched yet. Called from the net's poller. */
+	/** Handle a new stream, which is up and not watched yet. Called from the net's poller. */
 	void (*accept)(struct leat_stream *s, void *arg);
 	/**
 	 * Decide whether to admit a peer, before anything is allocated for it. NULL: all peers are
@@ -282,7 +283,7 @@ LEAT_API struct leat_stream *leat_stream_connect(struct leat_stream_net *net, co
 /** @name Readiness
  * @{
  */
-/** leat_stream_read() would not return -EAGAIN, but bytes, the end, or an error. */
+/** leat_stream_read() would return bytes, the end, or an error, not -EAGAIN. */
 #define LEAT_STREAM_READABLE 0x01
 /** leat_stream_write() would not return -EAGAIN. Never set while connecting. */
 #define LEAT_STREAM_WRITABLE 0x02
@@ -291,7 +292,7 @@ LEAT_API struct leat_stream *leat_stream_connect(struct leat_stream_net *net, co
  * gets this once, whatever it is watched for.
  */
 #define LEAT_STREAM_CLOSED 0x04
-/** All that was written has reached the peer's memory: the send buffer is empty. */
+/** All bytes written so far have reached the peer's memory: the send buffer is empty. */
 #define LEAT_STREAM_DRAINED 0x08
 
 /**
@@ -336,7 +337,7 @@ LEAT_API void leat_stream_watch(struct leat_stream *s, uint32_t want, leat_strea
 LEAT_API ssize_t leat_stream_read(struct leat_stream *s, void *buf, size_t len);
 
 /**
- * Read without a copy: borrow the bytes that have arrived and lie together.
+ * Read without a copy: borrow the bytes that have arrived and are contiguous in the window.
  *
  * The bytes stay where they are until leat_stream_give_back() gives them back, even if the
  * connection ends; until then the peer can't write beyond the window. A further call returns the
@@ -350,7 +351,7 @@ LEAT_API ssize_t leat_stream_read(struct leat_stream *s, void *buf, size_t len);
 LEAT_API ssize_t leat_stream_borrow(struct leat_stream *s, const void **data);
 
 /**
- * Give back the first n bytes of what leat_stream_borrow() returned.
+ * Give back the first n of the bytes that leat_stream_borrow() returned.
  * @return 0; -EINVAL: fewer than n bytes have arrived
  */
 LEAT_API int leat_stream_give_back(struct leat_stream *s, size_t n);
@@ -359,7 +360,7 @@ LEAT_API int leat_stream_give_back(struct leat_stream *s, size_t n);
  * Write: copy bytes to the send buffer. Bytes written in one turn of the reactor are sent together,
  * at the turn's end or by leat_stream_flush().
  * @return
- *   - > 0: number of bytes taken, from the first on
+ *   - > 0: number of bytes copied, from the first on
  *   - 0: len is 0
  *   - -EAGAIN: no room, or connecting
  *   - -EPIPE: the connection has ended (leat_stream_error() says why), or leat_stream_shutdown()
@@ -371,10 +372,10 @@ LEAT_API ssize_t leat_stream_write(struct leat_stream *s, const void *buf, size_
 LEAT_API ssize_t leat_stream_writev(struct leat_stream *s, const struct iovec *iov, int iovcnt);
 
 /**
- * Write without a copy: get the place in the send buffer where the next bytes go.
+ * Write without a copy: get the room in the send buffer for the next bytes.
  *
- * The caller puts bytes there, from the first on, and leat_stream_commit() says how many. The place
- * is valid until the next call that writes to this stream, or the next turn of the reactor.
+ * The caller puts bytes there, from the first on, and leat_stream_commit() says how many. The
+ * pieces are valid until the next call that writes to this stream, or the next turn of the reactor.
  * @param s
  *   The stream.
  * @param[out] iov
@@ -402,7 +403,8 @@ struct leat_stream_out {
 	size_t len;	    /**< their number, > 0 */
 	struct leat_mr *mr; /**< region of the net's endpoint that holds buf */
 	/**
-	 * Take the bytes back. Called from the net's poller.
+	 * Handle the end of the send: the bytes are the caller's again. Called from the net's
+	 * poller.
 	 * @param status
 	 *   0: the bytes are in the peer's memory; else as leat_stream_error()
 	 */
@@ -424,7 +426,8 @@ struct leat_stream_out {
 LEAT_API int leat_stream_send(struct leat_stream *s, struct leat_stream_out *out);
 
 /**
- * End this side's direction: the peer reads what was written, then the end. Reading goes on.
+ * End this side's direction: the peer reads the bytes written before, then the end. This side can
+ * still read.
  * @return
  *   - 0
  *   - -EAGAIN: connecting, or the peer has not answered yet whether it supports this: try again
@@ -435,7 +438,7 @@ LEAT_API int leat_stream_send(struct leat_stream *s, struct leat_stream_out *out
 LEAT_API int leat_stream_shutdown(struct leat_stream *s);
 
 /**
- * Close a stream: send what was written, then disconnect.
+ * Close a stream: send the bytes written before, then disconnect.
  *
  * The handle is invalid from here on. No callback of the stream is called any more, except done()
  * of bytes sent with leat_stream_send(). Borrowed bytes are given back.
@@ -446,7 +449,7 @@ LEAT_API int leat_stream_shutdown(struct leat_stream *s);
  */
 LEAT_API void leat_stream_close(struct leat_stream *s, uint64_t timeout_us);
 
-/** Close a stream as leat_stream_close(), without sending what was written. */
+/** Close a stream as leat_stream_close(), without sending the bytes written before. */
 LEAT_API void leat_stream_abort(struct leat_stream *s);
 
 /**
@@ -485,7 +488,7 @@ struct leat_stream_info {
 	bool half_close;	    /**< both sides support half-close; false until known */
 	uint32_t rx_size;	    /**< bytes of memory that the peer may write to */
 	uint32_t peer_window;	    /**< window that the peer announced last, bytes */
-	uint32_t tx_room;	    /**< bytes that leat_stream_write() would take */
+	uint32_t tx_room;	    /**< bytes that leat_stream_write() would accept */
 	uint32_t rx_ready;	    /**< bytes that can be read */
 	uint64_t tx_bytes;	    /**< bytes written to the peer's memory */
 	uint64_t rx_bytes;	    /**< bytes that arrived */

@@ -29,7 +29,7 @@
  * @endcode
  *
  * Other tasks run while a call waits. The task's cancel and its deadline end each wait, with
- * -ECANCELED or -ETIMEDOUT; the stream stays as it is. A stream can't be watched by
+ * -ECANCELED or -ETIMEDOUT; this does not change the stream. A stream can't be watched by
  * leat_stream_watch() and waited for by tasks at the same time. Several tasks may wait for one
  * stream.
  *

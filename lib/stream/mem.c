@@ -3,10 +3,10 @@
 /*
  * Windows and send buffers.
  *
- * Both are mapped for one stream and unmapped with it, never reused for another: a peer that
- * announces bytes which it did not write would read another peer's bytes in the answer, and a key
- * that was given to a peer must be invalid when the peer has ended. They are whole pages of their
- * own, so that MADV_DONTFORK on them hides no other memory from a forked child.
+ * Both are mapped for one stream and unmapped with it, never reused for another stream. Otherwise a
+ * peer that announces bytes which it did not write could get another peer's bytes in the answer;
+ * and the key that a peer was given must be invalid when the peer has ended. They are whole pages
+ * of their own, so that MADV_DONTFORK on them hides no other memory from a forked child.
  */
 
 #include <sys/mman.h>
@@ -83,7 +83,7 @@ mr_put(struct leat_stream *s, struct leat_mr **mr)
 {
 	if (*mr == NULL)
 		return;
-	/* All ops are back. If the device still uses the region, the endpoint's end frees it. */
+	/* All ops have completed. If the device still uses the region, leat_ep_close() frees it. */
 	if (leat_mr_deregister(*mr) < 0)
 		LEAT_LOG(WARNING, stream, "%s: %s: %s", s->net->name, s->addr, leat_err_msg());
 	*mr = NULL;

@@ -7,17 +7,17 @@
 
 #include "stream_pvt.h"
 
-/* Number of peers beyond max_streams: some are about to be refused, others are leaving. */
+/* Peers of the endpoint beyond max_streams: for those to be refused, and those disconnecting. */
 #define MORE_PEERS 8
-/* Bounds of the number of receives, if the device allows: a peer may have sent 1024 notices. */
+/* Bounds of the number of receives, if the device allows: a peer may send 1024 notices ahead. */
 #define RX_DEPTH_MIN 512u
 #define RX_DEPTH_MAX 4096u
 #define RX_PER_STREAM 8u
-/* Bounds of the endpoint's send depth: a device's queue for each peer is as long. */
+/* Bounds of the endpoint's send depth: a device may have a queue of this length for each peer. */
 #define TX_DEPTH_MIN 256u
 #define TX_DEPTH_MAX 1024u
 #define TX_PER_STREAM 4u
-/* Time for the device to give back posted ops in leat_stream_net_close(), us. */
+/* Time for the device to complete posted ops in leat_stream_net_close(), us. */
 #define BACK_US 2000000
 #define EVENTS 8
 
@@ -261,7 +261,7 @@ net_free(struct leat_stream_net *net)
 	free(net);
 }
 
-/* ---- below a reactor ---- */
+/* ---- pollers in a reactor ---- */
 
 static void
 on_release(void *arg)
@@ -422,14 +422,14 @@ give_up_all(struct leat_stream_net *net)
 	}
 }
 
-/* Close all streams, and wait for their ops. @return 0, or -EBUSY: the device kept some ops */
+/* Close all streams, and wait for their ops. @return 0, or -EBUSY: some ops did not complete */
 static int
 streams_close(struct leat_stream_net *net)
 {
 	const uint64_t until = leat_time_add(leat_now(), leat_us_to_cycles(net->conf.close_us));
 	const uint64_t limit = leat_time_add(until, leat_us_to_cycles(BACK_US));
 
-	/* Streams that were cut off before this call have logged it themselves. */
+	/* Forget streams that were cut off before this call: each has logged that itself. */
 	net->cut = false;
 	release_all(net);
 	while (net->stats.streams > 0 || net->outs_done != NULL) {
@@ -446,7 +446,7 @@ streams_close(struct leat_stream_net *net)
 	return 0;
 }
 
-/* Get the posted receives back, which use the region of messages, then deregister the region. */
+/* Wait for the posted receives, which use the region of messages, then deregister the region. */
 static void
 msgs_close(struct leat_stream_net *net)
 {

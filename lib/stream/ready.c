@@ -2,9 +2,9 @@
 
 /*
  * Readiness is a state that is computed on demand. Code that may have changed it calls
- * stream_ready_touch(), which puts a watched stream on the net's list. The net's poller goes
- * through the list as it was at its beginning, computes each state again, and calls back. A stream
- * that is still in a state that is watched for is appended to the list again.
+ * stream_ready_touch(), which puts a watched stream on the net's list. In each turn the net's
+ * poller takes the streams that are on the list when it begins, computes the state of each again,
+ * and calls its callback. A stream that is still in a state that is watched for is appended again.
  *
  * A callback may close any stream: a stream on a list is freed when it is taken from there.
  */

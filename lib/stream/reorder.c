@@ -11,8 +11,8 @@
  * A window is written from its beginning to its end. The notice that ends it is followed by one in
  * the next window, so a notice need not name its window.
  *
- * The writer's device has at most STREAM_NOTICES_MAX notices, half of the numbers that can be told
- * apart here: a notice whose number looks older than `next` breaks the protocol.
+ * The writer has at most STREAM_NOTICES_MAX notices in flight, half of STREAM_REORDER. So a notice
+ * whose number is not in the STREAM_REORDER numbers from `next` on breaks the protocol.
  */
 
 #include "stream_pvt.h"

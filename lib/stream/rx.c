@@ -3,12 +3,12 @@
 /*
  * The receive window.
  *
- * The peer writes into the registered window, and its notices say how many bytes. Nothing else that
- * the peer does can be seen here, so each notice is checked against the window, in 64 bits. When
- * the reader has taken a whole window (in mode WINDOWS: one of the two) it is registered again.
+ * The peer writes into the registered window, and its notices say how many bytes. This side sees
+ * only the notices, so it checks each against the window, in 64 bits. When the reader has read a
+ * whole window (in mode WINDOWS: one of the two) it is registered again.
  *
- *     COMPAT    |<----------- one window ------------>|   registered again when all was taken
- *     WINDOWS   |<-- window 0 -->|<--- window 1 ---->|   each when it was taken
+ *     COMPAT    |<----------- one window ------------>|   registered again when all of it was read
+ *     WINDOWS   |<-- window 0 -->|<--- window 1 ---->|   each when it was read
  */
 
 #include <stdlib.h>
@@ -74,7 +74,7 @@ stream_rx_notice(struct leat_stream *s, uint64_t imm)
 	stream_ready_touch(s);
 }
 
-/* Return what a read returns when no bytes are there. */
+/* Return the result of a read when no bytes are in the window: 0, -EAGAIN, or the error. */
 static ssize_t
 nothing(const struct leat_stream *s)
 {
@@ -102,7 +102,7 @@ leat_stream_borrow(struct leat_stream *s, const void **data)
 	return borrow(s, data);
 }
 
-/* Give back n bytes, at most what borrow() returned. */
+/* Give back n bytes, at most as many as borrow() returned. */
 static inline void
 give_back(struct leat_stream *s, size_t n)
 {

@@ -6,7 +6,7 @@
  * Types and functions that the files of lib/stream share.
  *
  *     net.c       nets: endpoint, receives, pools, their pollers in a reactor
- *     turn.c      a net's work in each turn, and the ops that come back from poll
+ *     turn.c      a net's work in each turn, and the ops that poll returns
  *     conn.c      streams come up: connect, listen, accept
  *     end.c       streams end: failure, drain, close, the reactor's stop
  *     rx.c        the receive window: notices, reading, registering it again
@@ -23,7 +23,7 @@
  *     leat_stream_write() -> send buffer --turn: tx_run()--> WRITE_IMM ----> peer's window
  *     peer's WRITE_IMM ----> window, RECV --turn_ops()--> rx_notice() -> leat_stream_read()
  *
- * A stream's life:
+ * States of a stream:
  *
  *     FREE -- connect --> CONNECTING --+-- up --> UP -- end, close --> ENDING -- down --> OVER
  *          -- request --> ACCEPTED ----+                                            |
@@ -54,7 +54,7 @@
 #include "stream_tune.h"
 #include "stream_wire.h"
 
-/* Length of a receive, bytes: more than a control message, so that a wrong length is seen. */
+/* Length of a receive, bytes: more than a control message, so that a longer one is detected. */
 #define STREAM_RECV_LEN 64
 /* Maximum number of control messages of one stream that the device has at a time. */
 #define STREAM_CTRLS 4
@@ -73,8 +73,8 @@
 /* Maximum number of notices that may be ahead of a missing one; a notice's number has 8 bits. */
 #define STREAM_REORDER 128
 /*
- * Maximum number of bytes of one WRITE_IMM: a reader can begin before all of a long write has
- * arrived.
+ * Maximum number of bytes of one WRITE_IMM: small enough that the peer can begin to read a long
+ * write before all of it has arrived.
  */
 #define STREAM_CHUNK (64u << 10)
 /* Maximum number of ops per leat_ep_post() call. */
@@ -106,7 +106,7 @@ struct stream_window {
 	uint32_t len;
 };
 
-/* A control message; busy: the device has it. */
+/* A control message to send; busy: it is posted and has not completed. */
 struct stream_ctrl_op {
 	struct leat_op op;
 	struct leat_stream *s;
@@ -153,7 +153,7 @@ struct leat_stream {
 	bool draining; /* disconnect when all is sent */
 	bool aborting; /* disconnect at once */
 	bool dropped;  /* leat_stream_abort(): unsent bytes are no failure */
-	bool cut;      /* the time to close was up before all was sent */
+	bool cut;      /* the time to close was over before all bytes were sent */
 	bool go;       /* bytes may be posted */
 	uint16_t peer;
 	uint32_t index, token;
@@ -310,13 +310,13 @@ int stream_wait(struct leat_stream *s, uint32_t want);
 void stream_tx_run(struct leat_stream *s);
 void stream_tx_done(struct stream_tx_op *t);
 bool stream_tx_empty(const struct leat_stream *s);
-/* Give each leat_stream_out that is not posted in full back to the application. */
+/* End all sends of the application's memory that are not posted in full: done() gets an error. */
 void stream_tx_end(struct leat_stream *s);
 int stream_outs_run(struct leat_stream_net *net);
 
 /* rx.c */
 void stream_rx_notice(struct leat_stream *s, uint64_t imm);
-/* Has a window been read, so that it can be registered again? */
+/* Check whether a whole window has been read, so that it can be registered again. */
 bool stream_rx_can_register(const struct leat_stream *s);
 void stream_rx_registered(struct leat_stream *s);
 uint32_t stream_rx_window(const struct leat_stream *s);
@@ -353,7 +353,10 @@ void stream_close_all(struct leat_stream_net *net, uint64_t at);
 /* telemetry.c */
 void stream_telemetry_add(struct leat_stream_net *net);
 
-/* tune.c: add the net to tune. @return 0, or negative with leat_err() */
+/*
+ * tune.c: publish the net's settings and counters (leat_tune.h). @return 0, or negative with
+ * leat_err()
+ */
 int stream_tune_add(struct leat_stream_net *net);
 void stream_telemetry_del(struct leat_stream_net *net);
 void stream_telemetry_answer(struct leat_stream_net *net);

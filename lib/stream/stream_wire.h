@@ -5,8 +5,8 @@
 /*
  * Format of every byte that a stream puts on the wire. Integers are big-endian; a control message
  * is 32 bytes, sent with SEND. Source of the rows feature, keepalive and memory: "Valkey over
- * RDMA", valkey-io/valkey-doc topics/RDMA.md. The other rows are leat's. An end is sent only to
- * a peer that shares leat's feature for it.
+ * RDMA", valkey-io/valkey-doc topics/RDMA.md. The other rows are leat's. The message end is sent
+ * only to a peer that has leat's feature for it.
  *
  *     offset        0        2        4          8           16               24         28
  *     feature       opcode   select   0 .......................................  features (8)

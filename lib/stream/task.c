@@ -119,7 +119,7 @@ out_done(struct leat_stream_out *out, int status)
 	(void)leat_resource_end(&t->op, status);
 }
 
-/* Post the send. A task that was cancelled before does not get here: nothing is sent then. */
+/* Post the send. Not called if the task was cancelled before: nothing is sent then. */
 static int
 out_post(struct leat_resource_op *op)
 {
@@ -128,7 +128,7 @@ out_post(struct leat_resource_op *op)
 	return leat_stream_send(t->s, &t->out);
 }
 
-/* No cancel: the buffer is the device's until the device gives it back. */
+/* No cancel: the device uses the buffer until the send completes. */
 static const struct leat_resource out_resource = {
 	.name = "send of a stream",
 	.post = out_post,

@@ -5,7 +5,8 @@
  *
  *     /leat/streams             ids of the nets
  *     /leat/stream,ID           one net: counters, its first streams
- *     /leat/stream,ID,FIRST     the same with the streams from place FIRST on
+ *     /leat/stream,ID,FIRST     the same with the streams from place FIRST on; a stream's place is
+ *                               its index in leat_stream_net.streams
  */
 
 #include <pthread.h>

@@ -6,10 +6,10 @@
  * earliest deadline that is left.
  *
  *     keepalive   sent each keepalive_ms, whatever else goes over the stream: clients wait for it
- *     silence     nothing came from the peer
- *     idle        no bytes went, either way
- *     stall       the device takes no posted op for the peer
- *     close       what was written before a close is not sent
+ *     silence     nothing arrived from the peer
+ *     idle        no bytes were sent or received
+ *     stall       the device completes no posted op
+ *     close       bytes written before a close are still not sent
  *     accept      an accepted client does not come up: without this deadline it would occupy a
  *                 slot until the kernel's connection manager gives up, after a minute or more
  */
@@ -22,9 +22,9 @@
  */
 #define STALL_MS 30000
 #define ACCEPT_MS 5000
-/* Interval of looks while no deadline is due, ms. */
+/* Longest time between two checks of the deadlines, ms. */
 #define LATER_MS 60000
-/* A timer that is late by more than this, ms, was held up: nothing was polled meanwhile. */
+/* A timer that fires more than this late, ms, means that the reactor did not poll meanwhile. */
 #define LATE_MS 500
 
 static uint64_t
@@ -51,7 +51,7 @@ silence_ms(const struct leat_stream *s)
 	return ms == LEAT_STREAM_NEVER ? 0 : ms;
 }
 
-/* Have ms milliseconds passed since a moment? If not, lower *due to the end of this period. */
+/* Check whether ms milliseconds have passed since `since`; if not, lower *due to that time. */
 static bool
 passed(uint64_t since, uint32_t ms, uint64_t now, uint64_t *due)
 {
@@ -114,8 +114,8 @@ start(struct leat_stream *s, uint64_t due)
 }
 
 /*
- * Begin the times anew after the loop stood still: it has not processed what came meanwhile, so the
- * silence is neither the peer's nor the device's fault.
+ * Restart all periods if the reactor did not run for a while: it has not processed the messages
+ * that arrived meanwhile, so the silence is neither the peer's nor the device's fault.
  */
 static void
 restart_times(struct leat_stream *s, uint64_t now)
@@ -168,7 +168,7 @@ stream_timer_accepted(struct leat_stream *s)
 void
 stream_timer_set(struct leat_stream *s)
 {
-	/* The timer fires at once, and computes itself when it is due next. */
+	/* Fire at once: on_timer() computes when the timer is due next. */
 	if (s->net->r != NULL)
 		start(s, leat_now());
 }

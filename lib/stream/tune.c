@@ -58,7 +58,8 @@ report(void *arg, void *to)
 }
 
 /*
- * Add the net to tune. Its configuration has the defaults, and takes what a settings file asks for.
+ * Publish the net's settings and counters. net->conf already has the defaults; leat_tune_add()
+ * replaces them by the values of a settings file, with apply().
  */
 int
 stream_tune_add(struct leat_stream_net *net)

@@ -4,18 +4,18 @@
  * A net's work in a turn of its reactor.
  *
  *     endpoint's poller   stream_on_ops(): arrived notices and messages are processed; completed
- *                         writes give back room in the send buffer
+ *                         writes free room in the send buffer
  *     "stream"            stream_turn(): callbacks, then the bytes written in this turn are posted,
  *                         then used receives are posted again
  *
- * The second poller comes after the first in each turn: the application learns of bytes in the
- * turn in which they arrived, and its answer goes out in that turn, with all others for the same
- * peer. The first poller calls no callback.
+ * The second poller runs after the first in each turn: the application is told of bytes in the turn
+ * in which they arrived, and its answer is posted in that turn, together with all others for the
+ * same peer. The first poller calls no callback.
  */
 
 #include "stream_pvt.h"
 
-/* Receives are posted ahead of answers once 1/RX_PART of them are used. */
+/* Receives are posted before the answers if more than 1/RX_PART of them are used. */
 #define RX_PART 4
 
 void
@@ -105,7 +105,7 @@ arrived(struct leat_stream_net *net, const struct leat_op *op)
 	struct leat_stream *s = stream_of(net, op, notice);
 
 	if (s == NULL || s->state == STREAM_FREE || s->state > STREAM_UP)
-		return; /* it came late: its stream has ended */
+		return; /* the message is late: its stream has ended */
 	if (unlikely(op->status == -EMSGSIZE))
 		stream_fail(s, -EPROTO, "a control message longer than %u B", STREAM_RECV_LEN);
 	else if (likely(op->status == 0 && notice))

@@ -8,10 +8,10 @@
  *     outs         before = 700: sent when tx_posted is 700, ahead of byte 700 of the buffer
  *
  * A WRITE_IMM carries bytes that are contiguous in the source, fit into the peer's window, and are
- * at most a chunk. A stream may have at most half as many ops with the device as are free: however
- * many peers stop taking writes, some ops are left for the others. The device has no more bytes of
- * a stream than a send buffer holds, plus a chunk: more bytes make no device faster, but some
- * slower.
+ * at most a chunk. A stream may have at most half as many ops in flight as the net has free ops: so
+ * some ops are left for other streams, however many peers stop accepting writes. A stream has no
+ * more bytes in flight than its send buffer holds, plus a chunk: more bytes make no device faster,
+ * but some slower.
  */
 
 #include "stream_pvt.h"
@@ -315,7 +315,7 @@ stream_tx_done(struct stream_tx_op *t)
 		if (out->completed == out->len)
 			out_done(net, out);
 	}
-	/* With these statuses the connection is ending: its event says why. */
+	/* With one of these statuses the connection is ending: the endpoint's event says why. */
 	if (status < 0 && status != -ECONNABORTED && status != -ECONNRESET &&
 	    status != -ESHUTDOWN && status != -ENOTCONN)
 		stream_fail(s, status, "a write of %u B failed: %s", n, strerror(-status));
@@ -345,7 +345,7 @@ stream_outs_run(struct leat_stream_net *net)
 	struct leat_stream_out *out = net->outs_done, *next;
 	int n = 0;
 
-	/* Outs that complete in these callbacks are for the next turn. */
+	/* For outs that complete in these callbacks, done() is called in the next turn. */
 	net->outs_done = NULL;
 	net->outs_done_end = &net->outs_done;
 	for (; out != NULL; out = next, n++) {
