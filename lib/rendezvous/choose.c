@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Choose the way in which processes find one another, and find rank and size. Nothing is guessed.
+ * Choose the way in which processes find one another, and find rank and size. If the configuration
+ * and the launcher do not determine them, opening fails; nothing is guessed.
  */
 
 #include <errno.h>
@@ -150,7 +151,7 @@ copy_names(struct leat_rendezvous *rv, const struct leat_rendezvous_conf *conf)
 {
 	const char *job = conf->job != NULL ? conf->job : "leat";
 
-	/* The job has no dot: in names of files a dot follows it. */
+	/* The job must have no dot, since a dot separates it from the rest of a file's name. */
 	if (!record_name_ok(job, sizeof(rv->job)) || strchr(job, '.') != NULL)
 		return leat_err(EINVAL,
 				"rendezvous: job '%.20s' is not 1 to %d letters, digits and any "

@@ -34,7 +34,7 @@ get(struct leat_rendezvous *rv, const char *name, uint8_t *buf, size_t room, enu
 		return len;
 	if (record_parse(buf, (size_t)len, rec, &why) == 0 && rec->kind == (uint16_t)kind)
 		return 0;
-	/* The rank that writes this file will replace it. */
+	/* As if it did not exist: the rank that owns this file will replace it. */
 	rendezvous_note(rv, "%.80s/%.40s is not valid: %s", rv->dir, name, why);
 	return -ENOENT;
 }
@@ -181,8 +181,8 @@ files_fence(struct leat_rendezvous *rv, uint64_t until)
 		if (!published) {
 			ret = file_put_rank(rv, 0);
 			published = ret == 0;
-			/* Rank 0 of another run has removed the temporary file, or the directory
-			 * was removed. */
+			/* -ENOENT: rank 0 of another run has removed the temporary file, or the
+			 * directory was removed. */
 			if (ret == -ENOENT)
 				rendezvous_note(rv, "%.80s can't be written to", rv->dir);
 			else if (ret < 0)
@@ -228,8 +228,8 @@ all_closed(struct leat_rendezvous *rv)
 }
 
 /*
- * Remove the files of all ranks, in the last process that closes; but not those of the next run,
- * which may have begun.
+ * Remove the files of this session. The last process that closes calls this; the next run may have
+ * begun, and its files stay.
  */
 static void
 remove_all(struct leat_rendezvous *rv)

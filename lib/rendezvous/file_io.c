@@ -215,7 +215,7 @@ file_write(const struct leat_rendezvous *rv, int dir, const char *name, uint64_t
 			strerror(-ret));
 }
 
-/* Is name JOB.*.tmp? A job's name contains no dot. */
+/* Is name that of a temporary file, JOB.*.tmp? A job's name contains no dot. */
 static bool
 is_tmp(const struct leat_rendezvous *rv, const char *name)
 {

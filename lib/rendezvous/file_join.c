@@ -15,8 +15,8 @@
 #include "leat_le.h"
 
 /*
- * After it has read the file of a rank with a different size, rank 0 waits this long for further
- * ranks, to refuse them as well.
+ * When rank 0 has read the file of a rank that was started with a different size, it waits this
+ * long for further ranks, to refuse them as well.
  */
 #define REFUSE_US UINT64_C(1000000)
 /* Interval at which rank 0 reads the files of joined ranks again: one may have been restarted. */
@@ -29,7 +29,7 @@
 
 /* ---- rank 0 -------------------------------------------------------------------------------- */
 
-/* Write the session; text is for messages, "" for none. */
+/* Write the session's file. text: for the error messages of the other ranks; "": none. */
 static int
 put_session(struct leat_rendezvous *rv, enum record_session what, const char *text)
 {
@@ -77,7 +77,7 @@ check_double_zero(struct leat_rendezvous *rv)
 	struct record rec;
 	int ret = file_get_session(rv, &rec);
 
-	/* The session was removed by hand, or by the close of an earlier run. */
+	/* The session's file was removed by hand, or by the close of an earlier run. */
 	if (ret == -ENOENT)
 		return put_session(rv, RECORD_OPEN, "");
 	if (ret < 0)
@@ -176,7 +176,7 @@ admit_all(struct leat_rendezvous *rv, uint64_t until, char *refused)
 		if (again)
 			again_at = now + AGAIN_US;
 		ret = admit(rv, again, refused);
-		/* Before the session is complete all files are read once more. */
+		/* Read all files once more before the session becomes complete. */
 		if (ret == 0 && !again)
 			ret = admit(rv, true, refused);
 		if (ret <= 0)

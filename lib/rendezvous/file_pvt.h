@@ -19,9 +19,9 @@
  *     rank R is alive: only a process that     is alive, and so are all ranks that it lists
  *     runs now can know S
  *
- * A process that reads a session which was complete before the process joined knows that the
- * session belongs to another run. A file of another session, or with another nonce, counts as not
- * there. If a process finds its own file replaced in an open session, another process has the same
+ * If a session was complete before a process has joined it, the process treats the session as one
+ * of another run. A file of another session, or with another nonce, is treated as if it did not
+ * exist. If a process finds its own file replaced in an open session, another process has the same
  * rank, or the rank was started again: rank 0 admits the process that wrote last, and the other
  * process fails.
  *
@@ -83,8 +83,8 @@ uint64_t file_random(void);
 void file_name_rank(const struct leat_rendezvous *rv, uint32_t rank, char *name);
 void file_name_session(const struct leat_rendezvous *rv, char *name);
 /*
- * Read and parse a file into rv->buf, or f->buf for a session. @return -ENOENT: not there, or not
- * valid.
+ * Read and parse a file into rv->buf, or f->buf for a session. @return -ENOENT: it does not exist,
+ * or is not valid.
  */
 int file_get_rank(struct leat_rendezvous *rv, uint32_t rank, struct record *rec);
 int file_get_session(struct leat_rendezvous *rv, struct record *rec);

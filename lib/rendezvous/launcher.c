@@ -13,8 +13,8 @@
 
 /*
  * The innermost launcher comes first: mpirun in a Slurm job passes on Slurm's variables. Slurm's
- * size is taken from the number of tasks of the step, not from SLURM_NTASKS, which is set in a
- * batch script as well, although the script itself is not a rank.
+ * size is the number of tasks of the step, not SLURM_NTASKS, which is set in a batch script as
+ * well, although the script itself is not a rank.
  */
 static const struct {
 	const char *name;

@@ -8,7 +8,7 @@
 
 #include "rendezvous_pvt.h"
 
-/* Make each address of the list a value of its rank, as if the rank had put it. */
+/* Store each address of the list as a value of its rank, as if that rank had published it. */
 static int
 list_open(struct leat_rendezvous *rv, uint64_t until)
 {

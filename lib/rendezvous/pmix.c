@@ -3,21 +3,23 @@
 /*
  * The way "pmix": fences.
  *
- * A process has reached round k if, and only if, its record of round k can be got. PMIx's own fence
- * only makes this fast: it copies the records of all processes to each node. It is not reliable:
+ * A process has reached round k (its k-th fence) if, and only if, its record of round k can be got
+ * from PMIx. PMIx's own fence only makes this fast: it copies the records of all processes to each
+ * node. It is not reliable:
  *
  *  - The fence has no usable time-out. PMIX_TIMEOUT ends the wait on the node of a process that is
  *    missing; on other nodes the wait never ends (Open MPI 4.1), and some servers have crashed
  *    (openpmix issue 2096). So this process stops waiting at its own time-out, while PMIx's fence
  *    continues.
  *  - Servers count processes without telling them apart: a process in two fences at a time counts
- *    twice, and the fence ends too soon. So a process waits for a fence that it had given up before
- *    it begins the next one, and each process begins as many fences as there were rounds.
+ *    twice, and the fence ends too soon. So before a process begins a fence, it waits for the end
+ *    of an earlier one that it had given up; and each process begins as many of PMIx's fences as
+ *    there were rounds.
  *  - When a process has died, the fence succeeds, or ends with PMIX_ERR_PARTIAL_SUCCESS, without
  *    that process's record, and on other nodes also without those of the processes on its node.
  *
- * Records that a fence did not bring are requested one by one from their processes' nodes: after
- * the fence has ended, or shortly before the time is up.
+ * Records that PMIx's fence has not copied to this node are requested one by one from the nodes of
+ * their processes: after the fence has ended, or shortly before the time is up.
  *
  *     publish ---- PMIx's fence ----+---------------> records of all: here already
  *                                   |
@@ -38,7 +40,7 @@
 
 #include "pmix_pvt.h"
 
-/* Time to ask for records after PMIx's fence has ended without them. */
+/* Time to ask for records that are missing after PMIx's fence has ended. */
 #define GRACE_US UINT64_C(1000000)
 /* Shortest time to ask for records, before ranks are reported missing. */
 #define ASK_US UINT64_C(50000)
@@ -323,7 +325,7 @@ want(const struct leat_rendezvous *rv, uint32_t r, struct pmix_bytes *b)
 	key_of_round(rv, peer->round < rv->round ? rv->round : peer->state_due, b->key);
 }
 
-/* Take the record in an answer. @return 0, even if it has no valid record; -ENOMEM. */
+/* Process the record in an answer. @return 0, even if it has no valid record; -ENOMEM. */
 static int
 take(struct leat_rendezvous *rv, const struct pmix_bytes *b)
 {
@@ -342,7 +344,7 @@ take(struct leat_rendezvous *rv, const struct pmix_bytes *b)
 	return ret == -EPROTO ? 0 : ret;
 }
 
-/* Take the records that PMIx's fence has brought to this node. */
+/* Read the records that PMIx's fence has copied to this node. */
 static int
 take_local(struct leat_rendezvous *rv, uint64_t until)
 {
@@ -390,7 +392,7 @@ ask(struct leat_rendezvous *rv, uint32_t r)
 	want(rv, r, &op->what[0]);
 	/*
 	 * The callback does not free the value: libpmix does, except in releases 3.2 to 4.2, where
-	 * the value leaks. So a record is requested in this way only if the fence did not bring it.
+	 * the value leaks. So only records that are not on this node are requested in this way.
 	 */
 	status = p->hub->abi.get_nb(&op->proc, op->what[0].key, NULL, 0, pmix_on_value, op);
 	/* PMIx will not call back: complete the op here. */
@@ -400,8 +402,8 @@ ask(struct leat_rendezvous *rv, uint32_t r)
 }
 
 /*
- * Ask for each record that is missing, and take those that have arrived. Return the number of ranks
- * that have reached this round, or -ENOMEM.
+ * Ask for each missing record, and process the answers that have arrived. Return the number of
+ * ranks that have reached this round, or -ENOMEM.
  */
 static int
 ask_all(struct leat_rendezvous *rv)
@@ -447,7 +449,7 @@ begin_fence(struct leat_rendezvous *rv, struct pmix_op *op)
 
 /*
  * Run as many of PMIx's fences as there were rounds, one after another. @return 0: the fence of
- * this round has ended with *status; -ETIMEDOUT: it has not ended yet; others.
+ * this round has ended with *status; -ETIMEDOUT: it has not ended yet; -ECANCELED; -ENOMEM.
  */
 static int
 run_fences(struct leat_rendezvous *rv, uint64_t until, int *status)
@@ -517,10 +519,10 @@ pmix_fence(struct leat_rendezvous *rv, uint64_t until)
 		until = rendezvous_now() + GRACE_US;
 		over = true;
 	}
-	/* At least ASK_US, even if this process did not run until its time was up. */
+	/* Ask for at least ASK_US, even if this process got no CPU until its time was up. */
 	until = RTE_MAX(until, rendezvous_now() + ASK_US);
 	ret = take_local(rv, until);
-	/* Once more, now for values that the record of an earlier round has. */
+	/* Read once more: the records of this round may say that an earlier one has the values. */
 	if (ret == 0)
 		ret = take_local(rv, until);
 	if (ret == 0)

@@ -221,7 +221,7 @@ pmix_op_is_done(struct pmix_op *op)
 
 /* ---- waiting ------------------------------------------------------------------------------- */
 
-/* Wait, with the lock held, until an op is done, but for us microseconds at most. */
+/* Wait with the lock held until an op is done; at most us microseconds, and not beyond `until`. */
 static int
 wait_locked(struct leat_rendezvous *rv, struct pmix_hub *hub, uint64_t until, uint64_t us)
 {
@@ -257,7 +257,7 @@ pmix_hub_wait(struct leat_rendezvous *rv, struct pmix_hub *hub, uint64_t until)
 {
 	int ret;
 
-	/* An op that was done before the lock was taken is noticed after the short pause. */
+	/* The signal of an op that completed before is missed: rv->pause_us limits the wait. */
 	(void)pthread_mutex_lock(&hub->lock);
 	ret = wait_locked(rv, hub, until, rv->pause_us);
 	(void)pthread_mutex_unlock(&hub->lock);

@@ -3,7 +3,7 @@
 #define RENDEZVOUS_PMIX_PVT_H
 
 /*
- * The way "pmix". libpmix has a thread of its own, which may call back at any time: after the
+ * The way "pmix". libpmix has a thread of its own, which calls back at any time, perhaps after the
  * caller has given up waiting, or never. Some of its functions wait for the server without a limit:
  * PMIx_Init(), PMIx_Commit(), PMIx_Finalize(), PMIx_Get(). So each call whose result may come late
  * is an op:
@@ -73,7 +73,7 @@ struct pmix_op *pmix_op_new(struct pmix_hub *hub, unsigned int nb);
  * returned, of which a copy is made; NULL: none.
  */
 void pmix_op_done(struct pmix_op *op, int status, const struct pmix_abi_value *value);
-/* Copy the bytes of a value, unless it has a different type or is too long. */
+/* Copy the bytes of a value to b; do nothing if it has a different type or is too long. */
 void pmix_bytes_take(struct pmix_bytes *b, const struct pmix_abi_value *value);
 /* Release the caller's reference to an op. NULL is ignored. */
 void pmix_op_drop(struct pmix_op *op);

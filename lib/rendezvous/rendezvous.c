@@ -127,7 +127,7 @@ leat_rendezvous_describe(const struct leat_rendezvous *rv)
 void
 leat_rendezvous_limit(struct leat_rendezvous *rv, uint64_t us)
 {
-	/* Remove the old limit: it must not shorten the new one. */
+	/* Remove the old limit first: rendezvous_until() would cut the new one to it. */
 	rv->limit = UINT64_MAX;
 	if (us != 0)
 		rv->limit = rendezvous_until(rv, us);

@@ -27,10 +27,10 @@
 #include "leat_rendezvous.h"
 #include "record.h"
 
-/* State of a process as known here; also of this process itself. */
+/* State of a process as known here; also of this process itself. Round n is the n-th fence. */
 struct rendezvous_peer {
 	uint64_t round;	      /* last round that the process is known to have reached */
-	uint64_t state_round; /* round of the values in state */
+	uint64_t state_round; /* round in which the values in state were published */
 	uint64_t state_due;   /* last round in which the values are known to have changed */
 	uint8_t *state;	      /* packed values; NULL: none */
 	uint32_t state_len;
@@ -52,7 +52,7 @@ struct rendezvous_way {
 	 */
 	int (*open)(struct leat_rendezvous *rv, uint64_t until);
 	/*
-	 * Publish this process's state and round, and take those of the others until
+	 * Publish this process's state and round, and get those of the other processes until
 	 * rendezvous_complete() returns true. For -ETIMEDOUT and -ECONNRESET the caller writes the
 	 * error message.
 	 */
@@ -70,10 +70,10 @@ struct leat_rendezvous {
 	enum leat_rendezvous_how how;
 	uint32_t rank;
 	uint32_t size;	     /* PMIx: the configured size, or 0, until PMIx reports the size */
-	uint64_t timeout_us; /* limit of a fence without a timeout of its own */
+	uint64_t timeout_us; /* time-out of a fence that is called with time-out 0 */
 	uint64_t limit;	     /* rendezvous_now() at which all waiting ends; UINT64_MAX: no limit */
 	const volatile sig_atomic_t *cancel;
-	uint64_t round;	   /* fences begun */
+	uint64_t round;	   /* number of fences begun, the current one included */
 	uint64_t pause_us; /* length of the next rendezvous_pause() */
 	bool changed;	   /* own values have changed since the last fence */
 	unsigned int nb_own;
@@ -84,7 +84,7 @@ struct leat_rendezvous {
 	char *list;
 	char job[LEAT_RENDEZVOUS_JOB_MAX];
 	char host[RECORD_HOST_MAX];
-	char where[160]; /* part of describe: where the others are found */
+	char where[160]; /* part of describe: where the other processes are found */
 	char why[96];	 /* part of describe: why this way was chosen */
 	char describe[320];
 	char fault[160]; /* rendezvous_note(): why this process waits; "": not known */
@@ -113,13 +113,13 @@ int rendezvous_launcher_get(struct rendezvous_launcher *l);
 
 int rendezvous_peers_create(struct leat_rendezvous *rv);
 void rendezvous_values_free(struct leat_rendezvous *rv);
-/* At a fence: turn the values that this process has put into its state. */
+/* At a fence: pack the values that this process has put; they become its state. */
 int rendezvous_values_pack(struct leat_rendezvous *rv);
 /* Fill in this process's record of the current round. */
 void rendezvous_record(const struct leat_rendezvous *rv, struct record *rec);
 /*
- * Take a record of rank r. @return -EPROTO: not a record of r in this run, noted by
- * rendezvous_note(); -ENOMEM.
+ * Update rv->peers[r] from a record of rank r. @return -EPROTO: not a record of r in this run,
+ * noted by rendezvous_note(); -ENOMEM.
  */
 int rendezvous_take(struct leat_rendezvous *rv, uint32_t r, const struct record *rec);
 /* Tell whether rank r has reached the current round and its values of that round are here. */

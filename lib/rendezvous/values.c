@@ -89,7 +89,7 @@ leat_rendezvous_put(struct leat_rendezvous *rv, const char *key, const void *dat
 	return 0;
 }
 
-/* Make a copy of packed values the state of a process. */
+/* Copy packed values; the copy becomes the state of process p. */
 static int
 set_state(struct rendezvous_peer *p, uint64_t round, const uint8_t *state, uint32_t len)
 {

@@ -48,7 +48,7 @@ rendezvous_pause(struct leat_rendezvous *rv, uint64_t until)
 	us = RTE_MIN(rv->pause_us, until - now);
 	ts = (struct timespec){ .tv_sec = (time_t)(us / 1000000),
 				.tv_nsec = (long)(us % 1000000) * 1000 };
-	/* A signal ends the sleep early: the caller only checks once more. */
+	/* A signal may end the sleep early: then the caller only checks its condition sooner. */
 	(void)nanosleep(&ts, NULL);
 	rv->pause_us = RTE_MIN(2 * rv->pause_us, RENDEZVOUS_PAUSE_MAX_US);
 	return 0;
