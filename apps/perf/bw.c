@@ -4,7 +4,7 @@
  * Streaming: at most `limit` messages in flight, posted in bursts of `burst`. Settings can change
  * both, in a tick and every TURNS turns.
  *
- *     txp   | 0 1 2 ... W-1 | 0 1 2 ... W-1 |     the ops twice: a burst is contiguous
+ *     txp   | 0 1 2 ... W-1 | 0 1 2 ... W-1 |     the ops twice, so that a burst is contiguous
  *                     head ^---burst---^          wherever it begins
  */
 

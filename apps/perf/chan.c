@@ -19,7 +19,7 @@ perf_rx_repost(struct perf_side *s, struct leat_op **ops, uint32_t n)
 		if (unlikely(got < k))
 			break;
 	}
-	/* Keep the others for the next tick. If ops is rx_wait, this moves them to its start. */
+	/* Keep those without room for the next tick. If ops is rx_wait, they move to its start. */
 	for (; unlikely(i < n); i++)
 		s->rx_wait[s->nb_rx_wait++] = ops[i];
 }
@@ -146,13 +146,13 @@ perf_chan_send(struct perf_side *s, const struct wire_msg *m)
 	struct leat_op *op = &s->ctl_tx[idx];
 	int ret;
 
-	/* Wait for the sends of lib/msg: they don't come back in order with other sends. */
+	/* Wait for the sends of lib/msg: they may complete out of order with other sends. */
 	if (s->msgs != NULL) {
 		ret = perf_chan_drain(s);
 		if (ret < 0)
 			return ret;
 	}
-	/* This op carried the control message before the last: wait until the op has come back. */
+	/* This op carried the control message before the last: wait until it has completed. */
 	while (s->returned < s->ctl_seq[idx]) {
 		ret = perf_chan_poll(s);
 		if (ret < 0)

@@ -46,7 +46,7 @@ void perf_check(struct perf_errors *e, const void *buf, uint64_t size, uint64_t 
 
 /* Return the value of a slot's word after n atomics changed it. */
 uint64_t perf_word(uint64_t seed, uint32_t slot, uint64_t n);
-/* Return what each atomic adds to its word. */
+/* Return the number that each atomic adds to its word. */
 uint64_t perf_word_step(uint64_t seed);
 
 #endif /* PERF_CHECK_H */

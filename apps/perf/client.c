@@ -68,7 +68,7 @@ sync_up(struct client *c, struct perf_errors *errors)
 	return 0;
 }
 
-/* Run a stream of writes with --check: after each window the server verifies it (rma.c). */
+/* Run a stream of writes with --check: after each window the server verifies its memory (rma.c). */
 static int
 bw_in_rounds(struct client *c, struct perf_phase *ph, struct perf_errors *errors)
 {
@@ -120,7 +120,7 @@ run_phase(struct client *c, struct perf_phase *ph, struct perf_errors *errors)
 		ret = perf_chan_drain(s);
 	if (ret == 0)
 		ret = sync_up(c, errors);
-	/* A completed send may not have arrived yet: measure until RESULT says that all did. */
+	/* A completed send may not have arrived yet: measure until RESULT says that all have. */
 	if (ret == 0 && message && r->test != PERF_LAT)
 		ph->end = rte_rdtsc();
 	return ret;
@@ -300,7 +300,7 @@ head(struct client *c, const struct perf_cpu_start *start)
 
 /*
  * Send BYE and wait for the answer, so that the end of the connection can't overtake BYE. Failures
- * are ignored: all has been measured.
+ * are ignored: all runs have been measured.
  */
 static void
 send_bye(struct perf_side *s)
@@ -340,8 +340,8 @@ session(struct client *c, struct perf_options *o, const struct perf_cpu_start *s
 }
 
 /*
- * Print why the client failed and return the exit code. If there was a signal, print it as the
- * cause, and no error: a signal ends both sides, and the error may be the other side's end.
+ * Print why the client failed and return the exit code. After a signal print "interrupted" instead:
+ * a signal ends both sides, and the client's error may only be that the other side has ended.
  */
 static int
 exit_code(struct client *c, int ret)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Warnings about what may spoil a measurement. */
+/* Warnings about conditions that may spoil a measurement. */
 
 #include <unistd.h>
 

@@ -5,8 +5,9 @@
  *
  *     t0 --ping--> ... --pong--> t1      sample: (t1 - t0) / 2; of READ and atomics t1 - t0
  *
- * The next t0 is t1, unless rare work (a tick, flushing samples) comes in between. The receive of a
- * pong is posted again right after the next ping was sent, while that ping is under way.
+ * The next t0 is t1; but after rare work (a tick, flushing samples) it is the time at which this
+ * work has ended. The receive of a pong is posted again right after the next ping was sent, while
+ * that ping is under way.
  */
 
 #include <leat_histogram.h>

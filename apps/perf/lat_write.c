@@ -9,7 +9,7 @@
 
 #include "side.h"
 
-/* --check: the other bytes of a message may come this much later than its last one. */
+/* --check: the other bytes of a message may arrive this much later than its last byte. */
 #define SETTLE_US PERF_US
 
 static uint8_t
@@ -60,9 +60,9 @@ await(struct perf_side *s, uint64_t seq)
 }
 
 /*
- * Verify message seq but for its last byte. No device promises to write the last byte last: wait up
- * to SETTLE_US for the other bytes. The next message can't overwrite them: the other side sends it
- * after it got the answer.
+ * Verify message seq except its last byte. No device promises to write the last byte last: wait up
+ * to SETTLE_US for the other bytes. The next message can't overwrite them, since the other side
+ * sends it only after this side's answer.
  */
 static int
 check_memory(struct perf_side *s, uint64_t seq)

@@ -15,7 +15,7 @@
 
 /* Maximum number of bytes of all buffers of one kind, unless a single buffer is larger. */
 #define BUDGET (UINT64_C(256) << 20)
-/* Ops of a ping-pong: the next message may start before the last send came back. */
+/* Ops of a ping-pong, more than 1: the next message may start before the last send completes. */
 #define LAT_TX 4
 #define LAT_RX 8
 
@@ -168,7 +168,7 @@ struct need {
 	uint64_t remote, total; /* bytes of the arena: for remote slots, in all */
 };
 
-/* Do the data need receives that can't take control messages: tagged ones, or those of lib/msg? */
+/* Do the data need receives that no control message can complete: tagged ones, or lib/msg's? */
 static bool
 own_receives(const struct perf_run *r)
 {
@@ -188,7 +188,7 @@ count_ops(const struct perf_side *s, struct need *n)
 	/* The server receives messages and notices of WRITE_IMMs, the client only the answers. */
 	if ((message || imm) && (s->server || answers))
 		n->rx = closed ? LAT_RX : 2 * r->window + PERF_CTL_RX;
-	/* Untagged receives of data take control messages as well. */
+	/* Control messages can use untagged receives for data as well. */
 	n->ctl_rx = n->rx > 0 && !own_receives(r) ? 0 : PERF_CTL_RX;
 	n->tx_size = r->size;
 	n->rx_size = imm || r->size < WIRE_LEN_ALT ? WIRE_LEN_ALT : r->size;
@@ -199,8 +199,8 @@ count_ops(const struct perf_side *s, struct need *n)
 }
 
 /*
- * Reduce the number of receives to what device and mempool have. Fail if there are too few buffers
- * for the window.
+ * Reduce the number of receives to the limits of device and mempool. Fail if there are too few
+ * buffers for the window.
  */
 static int
 fit_ops(struct perf_side *s, struct need *n)
@@ -262,7 +262,7 @@ arena_ensure(struct perf_side *s, uint64_t len)
 				 s->arena_eal ? " (EAL's -m)" : "");
 	s->arena_mr = leat_mr_register(s->ep, p, len, arena_access(s));
 	if (s->arena_mr == NULL) {
-		/* Free all buffers: a listener refuses this run, but can serve smaller runs. */
+		/* Keep no arena: a listener refuses this run, but can serve smaller runs. */
 		arena_free(s, p, len);
 		return perf_fail(s, rte_errno, "%s", leat_err_msg());
 	}

@@ -207,7 +207,7 @@ perf_msg_events(struct perf_side *s)
 	struct leat_msg_event ev;
 	int ret = 0;
 
-	/* An end with status 0: the other side closed the connection, for a run of another op. */
+	/* Status 0 is no failure: the other side closed the connection, for a run of another op. */
 	while (g != NULL && leat_msg_events(g->m, &ev, 1) == 1) {
 		if (ev.type == LEAT_MSG_UP)
 			g->up = true;
@@ -233,7 +233,7 @@ perf_msg_close(struct perf_side *s)
 	/* Failures of the first connection are left to the next call that uses it. */
 	while (g->conn != NULL && !g->closed && rte_rdtsc() < end) {
 		(void)perf_chan_poll(s);
-		(void)perf_side_events(s); /* a tick does not call it when asked to stop */
+		(void)perf_side_events(s); /* a tick does not call it once *s->stop is set */
 	}
 	ret = leat_msg_destroy(g->m);
 	if (ret < 0)

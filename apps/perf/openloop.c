@@ -12,7 +12,8 @@
  * (G. Tene calls that coordinated omission).
  *
  * The rate is a setting: a change sets the interval from the next message on. Messages that are not
- * answered yet were due by the old interval, so a further change waits for their answers.
+ * answered yet were due by the old interval, which `before` keeps; a further change waits until all
+ * of these are answered.
  *
  * The other side answers messages, in order; one-sided ops are measured until their completion.
  */
@@ -38,7 +39,7 @@ due_at(const struct schedule *sc, uint64_t i)
 {
 	const struct piece *p = likely(i >= sc->now.first) ? &sc->now : &sc->before;
 
-	/* Counted from the start, so errors don't add up. A double is exact for 2^53 cycles. */
+	/* Counted from p->start, so errors don't add up. A double is exact up to 2^53 cycles. */
 	return p->start + (uint64_t)((double)(i - p->first) * p->interval);
 }
 
@@ -49,7 +50,7 @@ due_at(const struct schedule *sc, uint64_t i)
 static uint64_t
 schedule_end(const struct schedule *sc, uint64_t n, uint64_t sent, uint64_t now)
 {
-	/* n messages may take longer than the clock can count. */
+	/* Limit span: n intervals may be more cycles than 64 bits hold. */
 	uint64_t span =
 		(uint64_t)RTE_MIN((double)(n - sent) * sc->now.interval, (double)(UINT64_MAX >> 2));
 
@@ -96,7 +97,7 @@ answers(struct perf_side *s, struct perf_phase *ph, const struct schedule *sc,
 			s->returned++;
 			if (op->status != 0)
 				return perf_op_failed(s, op);
-			/* A completed send is no answer, and control messages have no answer. */
+			/* With echo, a send is no answer; control messages have no answers. */
 			if (echo || op < s->tx || op >= s->tx + s->nb_tx)
 				continue;
 		} else if (!echo || !perf_is_data(s, op, false)) {
@@ -186,7 +187,7 @@ perf_openloop(struct perf_side *s, struct perf_phase *ph)
 			ph->rate = sc.rate;
 		}
 		if (now > end && sent < ph->n) {
-			/* The rate is too high: give up the rest. */
+			/* The rate is too high: give up the messages that are not sent yet. */
 			ph->unsent += ph->n - sent;
 			ph->n = sent;
 		}

@@ -184,7 +184,7 @@ parse_mbuf_size(struct perf_options *o, const char *val)
 	return 0;
 }
 
-/* Parse an option about what to measure. @return -ENOENT: another option */
+/* Parse an option that selects the measurement. @return -ENOENT: another option */
 static int
 parse_what(struct perf_options *o, int opt, const char *val)
 {

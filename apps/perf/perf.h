@@ -7,12 +7,12 @@
  *
  *     main.c      the program; sides.c which side runs on which lcore
  *     options.c   the command line; help.c the text of --help; num.c lists of sizes
- *     cpu.c       warnings about what may spoil a measurement
+ *     cpu.c       warnings about conditions that may spoil a measurement
  *     wire.c      encoding of control messages and cards
  *     side.c      a side: its endpoint, events and close
  *     mem.c       the buffers and ops of a side; msgs.c runs of lib/msg messages
  *     chan.c      receives, and control messages over the endpoint
- *     client.c    the side that measures; connect.c how it connects; plan.c what it runs
+ *     client.c    the side that measures; connect.c how it connects; plan.c choice of its runs
  *     server.c    the side that serves; serve.c its loops
  *     lat.c, lat_write.c, bw.c, openloop.c   the measuring loops
  *     check.c     the patterns of --check; rma.c which pattern belongs where
@@ -38,8 +38,8 @@
  *     RUN ... or BYE                  ->
  *                                     <-    BYE
  *
- * Control messages are SENDs of a length that no data of the run have. So the receiving loop tells
- * them from data by comparing the length, which it does in any case.
+ * Control messages are SENDs of a length that no data message of the run has. So the receiving loop
+ * tells them from data by their length, which it compares in any case.
  */
 
 #include <errno.h>
@@ -120,7 +120,7 @@ struct perf_options {
 	bool list_drivers;
 	bool list_devices;
 	bool version, help;
-	const char *client_only; /* name of a given option that means nothing with --listen */
+	const char *client_only; /* name of a given option that --listen ignores; NULL: none */
 };
 
 /* The result of a run: one line of the table. */
@@ -130,7 +130,7 @@ struct perf_row {
 	uint64_t size;
 	uint64_t iterations; /* messages measured */
 	uint32_t window, burst;
-	bool round_trip; /* hist has whole round trips, not halves */
+	bool round_trip; /* latencies in hist are whole round trips, not halves */
 	bool interrupted;
 	uint64_t errors; /* found by --check on both sides */
 	uint64_t elapsed_ns;
@@ -174,7 +174,7 @@ bool perf_option_known(const char *arg);
 int perf_parse_sizes(const char *s, uint64_t **sizes, uint32_t *n);
 
 void perf_help(FILE *f);
-/* Is the op two-sided, so that a receive of the other side takes it? */
+/* Is the op two-sided, so that it completes a receive of the other side? */
 static inline bool
 perf_is_message(unsigned int op)
 {
@@ -207,7 +207,7 @@ struct perf_cpu_start {
 };
 
 void perf_cpu_start(struct perf_cpu_start *start);
-/* Warn on stderr about what may spoil the numbers. since: readings at the start of the program. */
+/* Warn on stderr of conditions that may spoil the numbers. since: readings at program start. */
 void perf_cpu_warn(const struct perf_card *mine, const struct perf_card *other,
 		   const struct perf_cpu_start *since);
 
@@ -230,7 +230,7 @@ struct perf_end {
 	const char *why; /* why the program failed; NULL: it did not fail */
 	bool interrupted;
 	uint64_t errors;    /* found by --check */
-	double others;	    /* share of the client's CPU that others used, see cpu_others() */
+	double others;	    /* share of the client's CPU that other programs used: cpu_others() */
 	uint64_t preempted; /* involuntary context switches of the client's thread */
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Choose what is run: fill in defaults, and check options against what the devices can do. */
+/* Choose the runs: fill in defaults, and check options against the limits of the devices. */
 
 #include <string.h>
 

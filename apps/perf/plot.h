@@ -44,12 +44,12 @@ struct plot_run {
 	size_t nb_rows;
 };
 
-/* What the values are: decides the text at the axis. */
+/* Unit of the values, which decides the text at the axis. */
 enum plot_unit { PLOT_US, PLOT_MBPS, PLOT_MMSGPS };
 
 /* ---- plot.c ---- */
 
-/* Append an empty row. @return NULL: out of memory, or more than a plot takes */
+/* Append an empty row. @return NULL: out of memory, or the plot has the maximum number of rows */
 struct plot_row *plot_run_add(struct plot_run *run, const char *op, uint64_t size);
 /* @return 0, or -ENOMEM */
 int plot_row_add(struct plot_row *row, double from, double to, double count);

@@ -137,8 +137,8 @@ bucket_middle(const struct plot_bucket *b)
 }
 
 /*
- * End the axis of a histogram at the 99.9th percentile: a few late samples would press the rest
- * together. The last column has all samples beyond the end.
+ * End the axis of a histogram at the 99.9th percentile: otherwise a few large latencies would
+ * compress all others into a few columns. The last column has all samples beyond the end.
  */
 static void
 axis_take_buckets(struct plot_axis *x, const struct plot_row *row)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * An earlier run, for --beside: what --json printed, or what --histogram wrote. Any program may
- * have written these files: every value is checked.
+ * An earlier run, for --beside: a file from --json or from --histogram. Any program may have
+ * written these files, so every value is checked.
  */
 
 #include <ctype.h>

@@ -9,8 +9,8 @@
  *     read                each slot holds the pattern of the slot; the local buffer is
  *                         overwritten before each read
  *     fetch_add,          each slot has a word, which becomes word(slot, 0), word(slot, 1), ...
- *     cmp_swap            A slot is used again only after its last op came back, so each result
- *                         is known beforehand
+ *     cmp_swap            A slot is used again only after its last op has completed, so each
+ *                         result is known beforehand
  */
 
 #include <string.h>
@@ -68,7 +68,7 @@ perf_rma_verify(struct perf_side *s, uint64_t count)
 	uint32_t i;
 
 	if (count == 0 || !r->check || (r->test == PERF_LAT && !r->open && r->op < LEAT_OP_READ))
-		return; /* nothing to verify, or verified message by message */
+		return; /* nothing to verify, or each message was verified when it arrived */
 	if (r->op >= LEAT_OP_FETCH_ADD) {
 		for (i = 0; i < r->window; i++) {
 			want = perf_word(r->seed, i, uses(s, i, count));

@@ -5,8 +5,8 @@
 #include "side.h"
 
 /*
- * Is the phase over? counted: the phase ends when all messages arrived. SYNC tells how many were
- * sent, and may overtake tagged messages and writes.
+ * Check whether a control message has ended the phase. counted: SYNC, which may overtake tagged
+ * messages and writes, ends the phase only when as many messages have arrived as it says were sent.
  */
 static inline bool
 over(const struct perf_side *s, bool counted)
@@ -26,7 +26,7 @@ check_imm(struct perf_side *s, const struct leat_op *op)
 		perf_error_add(&s->errors, PERF_ERR_IMM, s->count, 0, perf_imm(s, s->checked), imm);
 }
 
-/* Answer the messages that have no answer yet, as far as there is room. */
+/* Answer the messages that have no answer yet, as many as there is room for. */
 static inline void
 send_pongs(struct perf_side *s, bool check)
 {

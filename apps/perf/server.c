@@ -2,8 +2,8 @@
 
 /*
  * The side that serves. Each client gets a new endpoint, so that nothing is left of the previous
- * client: no posted receive, no memory that it could reach, no state of a provider that lost its
- * peer in the middle of a transfer.
+ * client: no posted receive, no memory that it could reach, no state of a provider whose peer was
+ * lost in the middle of a transfer.
  */
 
 #include <stdarg.h>
@@ -127,7 +127,7 @@ end_phase(struct server *v, const struct wire_msg *m)
 
 	if (m->id != s->run.id || s->run.id == 0)
 		return perf_fail(s, EPROTO, "a SYNC for a run that is not under way");
-	/* Only the client knows how many one-sided ops there were. */
+	/* One-sided ops complete only at the client: its SYNC says how many there were. */
 	if (!perf_is_message(s->run.op) && s->run.op != LEAT_OP_WRITE_IMM)
 		s->count = m->count;
 	perf_rma_verify(s, m->count);

@@ -6,7 +6,7 @@
  * A side: an endpoint with one peer, its buffers, and the ops of the current run.
  *
  *     tx ops   0 .. nb_tx-1   sends; message seq uses op seq % nb_tx
- *     rx ops   0 .. nb_rx-1   receives; posted again as they come back
+ *     rx ops   0 .. nb_rx-1   receives; posted again when they have completed
  *
  *     arena    | remote slots | tx buffers | rx buffers |     buffers only if larger than those
  *                                                             of the mempool
@@ -14,8 +14,8 @@
  * The remote slots are the memory that the other side reaches with one-sided ops: slot seq % window
  * belongs to message seq.
  *
- * In flight are the last `posted - returned` sends, control messages included: sends come back in
- * order (the peer's send queue). So the next tx op is free when fewer than nb_tx are in flight.
+ * In flight are the last `posted - returned` sends, control messages included, since sends complete
+ * in order (the peer's send queue). So the next tx op is free when fewer than nb_tx are in flight.
  */
 
 #include <sched.h>
@@ -33,7 +33,7 @@
 
 /* Maximum number of ops that a poll returns. */
 #define PERF_POLL 64
-/* Receives for control messages, in runs whose data need other receives or none. */
+/* Receives for control messages, in runs in which data messages use other receives, or none. */
 #define PERF_CTL_RX 4
 /* Receives of the connection for messages: see leat_msg_conf.credits. */
 #define PERF_MSG_RX (2 * LEAT_MSG_CREDITS_DEFAULT + 2)
@@ -46,10 +46,10 @@ struct perf_side {
 	/* fields of the fast path */
 	struct leat_ep *ep;
 	struct leat_op **txp;	   /* the tx ops, twice, so that any window of them is contiguous */
-	uint64_t posted, returned; /* number of sends, control messages included */
+	uint64_t posted, returned; /* number of sends posted, and completed; control messages too */
 	uint64_t size;		   /* bytes per message of the run */
 	uint64_t seq;		   /* messages sent in the run; client: in its earlier phases */
-	uint64_t next_tick;	   /* cycles: when the next tick is due */
+	uint64_t next_tick;	   /* cycles: when perf_side_tick() is due next */
 	uint32_t nb_tx;
 	uint32_t limit;		/* maximum number of ops in flight, at most nb_tx; see tune.c */
 	uint32_t burst;		/* ops per post, at most limit */
@@ -66,7 +66,7 @@ struct perf_side {
 	uint32_t nb_rx_wait;
 	struct leat_op *ctl_tx; /* two sends for control messages, used in turns */
 	uint32_t ctl_next;	/* index of the next of these sends */
-	uint32_t ctl_len;	/* bytes of control messages; no data of the run have this length */
+	uint32_t ctl_len;	/* bytes of control messages; data messages have another length */
 	uint64_t ctl_seq[2];	/* ctl_tx[i] is free once `returned` is at least this */
 	void **bufs;		/* all buffers of the mempool */
 	uint32_t nb_bufs, buf_size;
@@ -83,7 +83,7 @@ struct perf_side {
 	/* the run */
 	struct perf_run run;
 	struct perf_errors errors;
-	uint64_t count;	  /* messages received, or WRITE_IMMs noticed */
+	uint64_t count;	  /* messages received, or notices of WRITE_IMMs */
 	uint64_t checked; /* messages of one-sided ops whose memory was verified */
 	uint64_t corrupt; /* see perf_options */
 	bool server;
@@ -103,7 +103,7 @@ struct perf_side {
 	uint64_t timeout;
 	/* when `timeout` will have passed, cycles; number of completed ops at the last tick */
 	uint64_t stall_at, stall_seen;
-	bool no_timeout;     /* the other side acts next, and may be silent for any time */
+	bool no_timeout;     /* the other side is to send next, and may be silent for any time */
 	char why[PERF_TEXT]; /* cause of the failure */
 	struct leat_dev_info info;
 
@@ -133,7 +133,7 @@ struct perf_side_conf {
 	uint32_t tx_depth; /* 0: the device's default */
 	uint16_t max_peers;
 	uint32_t mbufs, mbuf_size; /* buffers of the mempool, bytes of each */
-	bool eal_memory;	   /* take the arena from EAL */
+	bool eal_memory;	   /* allocate the arena from EAL */
 	uint64_t timeout_us;
 	const volatile sig_atomic_t *stop;
 	bool server;
@@ -176,9 +176,9 @@ int perf_side_events(struct perf_side *s);
  * @return 0, -EINTR (s->stop), -ETIMEDOUT, or as perf_side_events()
  */
 int perf_side_tick(struct perf_side *s, uint64_t now);
-/* Sleep until the endpoint may have something, or a tick is overdue. */
+/* Sleep until the endpoint may have completions or events, or a tick is overdue. */
 void perf_side_block(struct perf_side *s);
-/* Restart the timeout: the other side owes no answer yet. */
+/* Restart the timeout: no answer of the other side is outstanding. */
 static inline void
 perf_side_restart_timeout(struct perf_side *s, uint64_t now)
 {
@@ -204,7 +204,7 @@ int perf_mem_prepare(struct perf_side *s);
 int perf_mem_unregister(struct perf_side *s);
 /* Point the tx ops at the other side's remote slots, s->there. */
 void perf_mem_set_remote(struct perf_side *s);
-/* Cut a window to the memory that a run may take; at least 1. */
+/* Limit a window to the memory that a run may use. @return the window, at least 1 */
 uint32_t perf_window_fit(uint64_t size, uint32_t window);
 /* Get the key of the remote slots; all 0 if the run has none. */
 int perf_mem_rkey(struct perf_side *s, struct leat_rkey *rkey);
@@ -215,7 +215,7 @@ uint64_t perf_remote_len(const struct perf_run *run);
 
 /* Post all receives that perf_mem_prepare() set up. */
 void perf_rx_post_all(struct perf_side *s);
-/* Cancel all receives, and poll until each came back. */
+/* Cancel all receives, and poll until each has completed. */
 int perf_rx_recall(struct perf_side *s);
 /* Post receives again. Those that the device has no room for wait for the next tick. */
 void perf_rx_repost(struct perf_side *s, struct leat_op **ops, uint32_t n);
@@ -227,11 +227,11 @@ int perf_chan_stray(struct perf_side *s);
 int perf_chan_poll(struct perf_side *s);
 /* Send a control message; polls while there is no room. */
 int perf_chan_send(struct perf_side *s, const struct wire_msg *m);
-/* Wait for a control message and take it. REFUSED becomes an error. */
+/* Wait for a control message and copy it to *m. REFUSED becomes an error. */
 int perf_chan_wait(struct perf_side *s, struct wire_msg *m);
 /* Exchange HELLOs, the first messages of a connection; stores the other side's card in s->other. */
 int perf_chan_hello(struct perf_side *s);
-/* Poll until all sends came back. */
+/* Poll until all sends have completed. */
 int perf_chan_drain(struct perf_side *s);
 
 /* ---- msgs.c: functions that return int return 0, or a negative errno with s->why ---- */
@@ -246,11 +246,11 @@ bool perf_msg_event(struct perf_side *s, const struct leat_event *ev);
 int perf_msg_events(struct perf_side *s);
 /* Set up a request for each op of the run. */
 int perf_msg_prepare(struct perf_side *s);
-/* Like leat_op_cancel(), and cancels messages as well. */
+/* Like leat_op_cancel(); an op that is a message of lib/msg is cancelled, too. */
 int perf_msg_cancel(struct perf_side *s, struct leat_op *op);
 /* Close the connection for messages, if there is one. @return 0, or -EBUSY */
 int perf_msg_close(struct perf_side *s);
-/* Like leat_ep_post() and leat_ep_poll(), with the data of a msg run as messages of lib/msg. */
+/* Like leat_ep_post() and leat_ep_poll(), but data ops of a run of --op msg use lib/msg. */
 uint16_t perf_msg_post(struct perf_side *s, struct leat_op **ops, uint16_t n);
 uint16_t perf_msg_poll(struct perf_side *s, struct leat_op **ops, uint16_t n);
 
@@ -272,7 +272,8 @@ perf_poll(struct perf_side *s, struct leat_op **ops, uint16_t n)
  * Idle after an empty poll. A spinning loop reads the clock seldom, and ticks here only when a tick
  * is overdue by a whole interval: ticks belong between two messages, where they delay none.
  * The policy PERF_IDLE_BLOCK sleeps if block is true, else it yields. Only a caller that waits for
- * nothing but ops may sleep. @return 0, or as perf_side_tick()
+ * completions alone, not for a write to memory or a time, may sleep. @return 0, or as
+ * perf_side_tick()
  */
 static inline int
 perf_idle_how(struct perf_side *s, const bool block)
@@ -388,7 +389,7 @@ int perf_openloop(struct perf_side *s, struct perf_phase *ph);
 int perf_serve(struct perf_side *s);
 int perf_serve_write(struct perf_side *s); /* in lat_write.c */
 
-/* Number of samples stored before they are recorded: recording takes time between messages. */
+/* Samples that are stored before they are recorded in one go: recording delays messages. */
 #define PERF_SAMPLES 2048
 
 struct perf_samples {
@@ -454,7 +455,7 @@ void perf_rma_init(struct perf_side *s);
 void perf_rma_verify(struct perf_side *s, uint64_t count);
 /* With --check: fill in message seq; return its op. */
 struct leat_op *perf_tx_prepare(struct perf_side *s, uint64_t seq);
-/* Client: verify the result of message seq, whose op came back. */
+/* Client: verify the result of message seq, whose op has completed. */
 void perf_tx_verify(struct perf_side *s, uint64_t seq);
 
 #endif /* PERF_SIDE_H */

@@ -5,7 +5,7 @@
  * two messages. Loops with several messages in flight serve them more often: openloop.c in each
  * turn, bw.c every TURNS turns.
  *
- *     set           the values that an agent or --settings has set; those of the listening side
+ *     set           the values that an agent or --settings has set. Settings of the listening side
  *                   can't be changed, since the connecting side decides
  *     limit, burst  the values that the loop uses: those of set, within the buffers of the run
  */
@@ -74,7 +74,7 @@ perf_tune_count(struct perf_side *s)
 {
 	uint64_t total = s->count, n;
 
-	/* Leave out control messages, which come back in order with the other sends. */
+	/* Leave out control messages, which complete in order with the other sends. */
 	if (!s->server)
 		total = s->returned - RTE_MIN(s->returned, s->ctl_posted);
 	n = total - RTE_MIN(total, s->counted);
