@@ -2,7 +2,7 @@
 #ifndef RB_BENCH_H
 #define RB_BENCH_H
 
-/* The state of the program and of its run. The leading task (lead.c) takes all nodes through it. */
+/* The state of the program and of its run. The leading task (lead.c) leads all nodes through it. */
 
 #include <leat_app.h>
 #include <leat_task.h>
@@ -39,25 +39,25 @@ struct rb_bench {
 	uint16_t nb_nodes;
 	enum rb_phase phase;
 	bool crowded;	   /* lcores may share CPUs, see rb_world_crowded() */
-	uint32_t nb_ended; /* sessions that ended though their rank did not */
+	uint32_t nb_ended; /* sessions that ended although the peer's process did not */
 	bool interrupted, ran;
 	enum leat_idle_policy idle; /* policy during the measurement */
 	char why[RB_TEXT];	    /* why the run failed; "": it has not failed */
 	uint32_t small;		    /* bytes of a message that fits a packet */
-	struct leat_rpc_stats rpc;  /* configuration of the first node's context */
+	struct leat_rpc_stats rpc;  /* counters and limits of the first node's context */
 	struct cpu_load load[2];    /* load at start and end of the measurement */
 	struct rb_link link;
 	struct leat_rendezvous *rendezvous;
 
 	struct {
 		uint64_t begin, at; /* cycles: start of the run, time of the next line */
-		uint64_t seen;	    /* calls shown in the last line */
-		uint64_t final;	    /* calls of this process, once it closes its nodes */
+		uint64_t seen;	    /* number of calls in the last line */
+		uint64_t final;	    /* calls of this process when it leaves the run */
 	} progress;
 
 	/* wakes the leading task */
 	struct leat_task_event news;
-	int nb_news; /* atomic: 1 while a call to the leading task's reactor is queued */
+	int nb_news; /* atomic: 1 while a call of news_arrive() is queued at its reactor */
 };
 
 /* ---- look.c ---- */
@@ -81,7 +81,7 @@ int rb_lead_run(struct rb_bench *b);
 int rb_lead_close(struct rb_bench *b);
 /* Create this process's result from the counters so far. Task. @return as rb_lead_run() */
 int rb_lead_gather(struct rb_bench *b);
-/* Create the result of a run that was interrupted, after the reactors have ended. */
+/* Create this process's result after an interrupted run; the reactors must have ended. */
 void rb_lead_gather_late(struct rb_bench *b);
 /*
  * Free nodes, link and world, after the reactors have ended. @return 0; -EBUSY after printing a
@@ -132,7 +132,7 @@ void rb_ranks_part(struct rb_bench *b);
 
 /* ---- progress.c ---- */
 
-/* Count the calls done by the nodes of this process. */
+/* Return the number of calls that the nodes of this process have completed. */
 uint64_t rb_live(const struct rb_bench *b);
 void rb_progress_begin(struct rb_bench *b);
 /*

@@ -8,7 +8,7 @@
 
 #include "lead.h"
 
-/* Pause between two attempts, when there is no listener, or the listener has another client. */
+/* Pause between two attempts, if no listener is there yet, or the listener has another client. */
 #define AGAIN_US 50000
 #define SAY_US (2 * RB_US)
 /*

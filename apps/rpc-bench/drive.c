@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* One turn of an endpoint and its context, where the reactor does not poll them in each turn. */
+/* One turn of an endpoint and its context that no poller of a reactor drives in each turn. */
 
 #include <time.h>
 

@@ -12,7 +12,7 @@
 #include "../common/cursor.h"
 #include "bench.h"
 
-/* Interval and largest number of questions: a question may overtake one-way calls. */
+/* Interval and maximum number of questions. One may not be enough: it may overtake calls. */
 #define AGAIN_US 1000
 #define AGAIN_MAX 1000u
 

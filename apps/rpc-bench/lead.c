@@ -115,9 +115,9 @@ idle_set(enum leat_idle_policy policy)
 }
 
 /*
- * Before and after the measurement idle lcores sleep, so that a busy machine gives them the CPU
- * when they wake. In the measurement, "--idle auto" spins if each lcore has a CPU to itself, and
- * yields if lcores may share one.
+ * Before and after the measurement idle lcores sleep, so that the scheduler of a busy machine gives
+ * them a CPU soon when they wake. In the measurement, "--idle auto" spins if each lcore has a CPU
+ * to itself, and yields if lcores may share one.
  */
 static void
 idle_choose(struct rb_bench *b)
@@ -223,7 +223,7 @@ rb_lead_gather_late(struct rb_bench *b)
 	(void)result_create(b);
 }
 
-/* Leave the run. The nodes may be freed from here on, so keep their number of calls. */
+/* Leave the run. The nodes may be freed from here on: keep the number of their calls. */
 static void
 leave(struct rb_bench *b)
 {

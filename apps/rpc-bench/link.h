@@ -48,7 +48,7 @@ struct rb_link {
 	struct leat_poller *poller;
 	struct rb_link_peer *peers;
 	uint32_t nb_peers;
-	uint32_t taking;     /* number of sessions that may still be accepted */
+	uint32_t taking;     /* number of further sessions that may be accepted */
 	bool nodes_there;    /* the nodes of this process are open */
 	unsigned int passed; /* number of meetings that have ended */
 	char addr[LEAT_ADDR_MAX];
@@ -70,9 +70,9 @@ struct rb_link_peer *rb_link_connect(struct rb_link *l, uint16_t rank, const cha
 				     uint64_t timeout_us);
 /* End the session with a process now. */
 void rb_link_drop(struct rb_link_peer *p, int status, const char *why);
-/* Free the place of a process that has ended and is not watched. */
+/* Free the entry in rb_link.peers of a process that has ended and is not watched. */
 void rb_link_forget(struct rb_link_peer *p);
-/* Drop a process, wait until all sessions and watchers have ended, and free its place. Task. */
+/* Drop a process, wait until all sessions and watchers have ended, and free its entry. Task. */
 void rb_link_clear(struct rb_link_peer *p);
 /*
  * End all sessions and destroy the endpoint; in a task, or after the reactors have ended.
@@ -90,9 +90,9 @@ int rb_link_serve(struct rb_link *l);
 void rb_link_welcome(struct rb_link_peer *p);
 /* Answer the HELLO and NODES of a process with a negative errno and a text. */
 void rb_link_refuse(struct rb_link_peer *p, int status, const char *text);
-/* Answer all NODES calls, also later ones: the nodes of this process are open. */
+/* Answer all NODES calls that wait, and from now on each further one: the nodes are open. */
 void rb_link_nodes_answer(struct rb_link *l);
-/* End a meeting: answer the processes that wait for its end, and later each further one. */
+/* End a meeting: answer the processes that wait for its end, and each that calls later. */
 void rb_link_meet_end(struct rb_link *l, enum rb_meet meet);
 /* Answer all open calls of a process whose session ends, with -ESHUTDOWN. */
 void rb_link_calls_reject(struct rb_link_peer *p);
@@ -100,7 +100,7 @@ void rb_link_calls_reject(struct rb_link_peer *p);
 /* ---- link_ask.c ---- */
 
 /*
- * Send HELLO, and take the peer's card from the answer.
+ * Send HELLO, and store the peer's card from the answer in b->world.
  * @return 0; -ECANCELED; other negative with b->why, also if the peer refuses
  */
 int rb_link_hello(struct rb_link_peer *p);

@@ -122,7 +122,7 @@ result_take(struct rb_link_peer *p, struct cursor *c)
 	return 0;
 }
 
-/* Answer with the lost ranks, so that all processes agree on them from here on. */
+/* Answer a MEET with the set of lost ranks, so that all processes know the same set afterwards. */
 static int
 meet_answer(const struct rb_link *l, struct leat_rpc_incoming *call)
 {

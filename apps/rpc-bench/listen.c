@@ -26,7 +26,7 @@ static void __attribute__((format(printf, 1, 2))) say(const char *fmt, ...)
 	(void)fflush(stdout);
 }
 
-/* Find the link of the client. @return NULL: no client */
+/* Find the link to the client. @return NULL: no client has connected */
 static struct rb_link_peer *
 client(struct rb_bench *b)
 {
@@ -165,7 +165,7 @@ clear(struct rb_bench *b, int ret)
 	b->why[0] = '\0';
 	if (rb_lead_close(b) < 0)
 		return -EBUSY;
-	/* Let the client close its link first, so that none of its calls is cut off. */
+	/* Let the client close its link first, so that no call of the client is cut off. */
 	if (ret == 0)
 		(void)rb_wait(b, has_left, NULL, rb_in(LEAVE_US));
 	b->why[0] = '\0';

@@ -12,9 +12,9 @@
 
 #include "lead.h"
 
-/* Maximum number of sessions reported that have ended while their process has not. */
+/* Maximum number of messages about sessions that ended although the peer's process did not. */
 #define REPORT_MAX 8u
-/* Longest time from the end of a session until the end of its process is known. */
+/* Longest time from the end of a session until this process knows that the peer's process ended. */
 #define LOSS_US (3 * RB_US / 2)
 
 /* ---- news ---- */
@@ -25,8 +25,8 @@ news_arrive(void *arg)
 	struct rb_bench *b = arg;
 
 	/*
-	 * acquire: pairs with the exchange in rb_news(). News that come after this exchange queue
-	 * another call.
+	 * acquire: pairs with the exchange in rb_news(). A call of rb_news() after this exchange
+	 * queues another call of this function.
 	 */
 	(void)__atomic_exchange_n(&b->nb_news, 0, __ATOMIC_ACQUIRE);
 	leat_task_event_set(&b->news);
@@ -42,7 +42,7 @@ rb_news(struct rb_bench *b)
 		return;
 	/*
 	 * The call is refused when the leading task's reactor has stopped, or the reactor's queue
-	 * is full. The leading task looks every second anyway.
+	 * is full. No retry is needed: news_wait() returns at least every second.
 	 */
 	if (r == NULL || leat_reactor_call(r, news_arrive, b) < 0)
 		__atomic_store_n(&b->nb_news, 0, __ATOMIC_RELEASE);
@@ -133,11 +133,11 @@ look_at_links(struct rb_bench *b)
 	for (i = 0; i < b->link.nb_peers; i++) {
 		const struct rb_link_peer *p = &b->link.peers[i];
 
-		/* A process that has sent BYE counts as ended, though its session may not have. */
+		/* A process that has sent BYE counts as ended, even if its session is still up. */
 		if (p->link == NULL || (!p->ended && !p->left) || p->rank == RB_NO_RANK ||
 		    b->world.ranks[p->rank].lost)
 			continue;
-		/* p got the last meeting's answer before this process, and has closed cleanly. */
+		/* p got the answer of the last meeting before this process, and closed cleanly. */
 		if (b->phase == RB_GATHERING && p->status == 0 && !p->left)
 			continue;
 		rb_rank_lost(b, p->rank, p->why);
@@ -145,8 +145,8 @@ look_at_links(struct rb_bench *b)
 }
 
 /*
- * A session has ended. Wait LOSS_US to learn whether its process has ended; if not, report the
- * session.
+ * Handle the end of a session. If the process of the peer does not end as well within LOSS_US,
+ * report the end of the session.
  */
 static void
 peer_ended(struct rb_bench *b, struct rb_node *n, struct rb_peer *p)

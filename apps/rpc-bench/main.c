@@ -36,7 +36,7 @@ on_signal(int sig)
 	rb_signal = sig;
 }
 
-/* End the program after --list-drivers or --list-devices; ret is the result of the list. */
+/* End the program after --list-drivers or --list-devices. ret: the result of printing the list. */
 static int
 listed(int ret)
 {

@@ -14,7 +14,7 @@
 
 #include "lead.h"
 
-/* Longest time from a failed call to a process until the end of that process is known. */
+/* Longest time from a failed call until this process knows that the called process has ended. */
 #define LOSS_US (3 * RB_US)
 
 struct coming {
@@ -107,8 +107,8 @@ meet_lead(struct rb_bench *b, enum rb_meet m, uint64_t until)
 }
 
 /*
- * Mark the ranks that the leader has lost as lost here, too. Otherwise this process would count
- * calls to them as failed, and the leader would count such calls as cut.
+ * Mark the ranks that the leader has lost as lost here, too. Otherwise this process would count its
+ * calls to them as failed, while the leader counts its own calls to them as cut.
  */
 static void
 lose_too(struct rb_bench *b, const struct coming *c)
@@ -123,7 +123,7 @@ lose_too(struct rb_bench *b, const struct coming *c)
 	}
 }
 
-/* Meet under another process as leader. @return as rb_meet(); 1: it is lost, ask the next leader */
+/* Meet with another process as leader. @return as rb_meet(); 1: the leader is lost, ask the next */
 static int
 meet_follow(struct rb_bench *b, struct rb_link_peer *leader, enum rb_meet m,
 	    const struct rb_result *result, uint64_t until)

@@ -16,17 +16,18 @@
 /* Time for sessions to end cleanly. */
 #define CLOSE_US RB_US
 /*
- * Give each session this many credits, even if that needs more receives than the device's default.
+ * Give each session at least this many credits, even if that needs more receives than the device's
+ * default depth.
  */
 #define CREDITS_GOOD 16u
-/* By default, give no session more credits than this. */
+/* Without --credits, give no session more credits than this. */
 #define CREDITS_ENOUGH 64u
-/* Memory for long messages of a context, bytes; it limits how many are under way at a time. */
+/* Memory of a context for long messages, bytes; it limits the number of them at a time. */
 #define LARGE_MEMORY (256u << 20)
 #define LARGE_MIN 4u
 #define LARGE_MAX 64u
 #define ONE_SIDED (LEAT_OP_BIT(LEAT_OP_READ) | LEAT_OP_BIT(LEAT_OP_WRITE))
-/* Shortest silence_us that lib/rpc takes. */
+/* Smallest silence_us that lib/rpc accepts. */
 #define SILENCE_MIN_US UINT64_C(1000)
 
 int
@@ -90,8 +91,9 @@ receives_fit(struct rb_node *n, uint32_t rx_depth)
 }
 
 /*
- * Choose the credits of a session, and the depth of the receive queue for all sessions. By default
- * share out the device's default depth, if that gives each session enough credits.
+ * Choose the credits of a session, and the depth of the receive queue for all sessions. Without
+ * --credits each session gets its share of the device's default depth, within CREDITS_GOOD and
+ * CREDITS_ENOUGH.
  */
 static int
 depth_choose(struct rb_node *n, const struct leat_dev_info *info, uint32_t *rx_depth,
@@ -194,7 +196,7 @@ rpc_create(struct rb_node *n, uint32_t credits)
 		.max_msg = max_msg,
 		.large = RTE_MIN(LARGE_MAX, RTE_MAX(LARGE_MIN, LARGE_MEMORY / max_msg)),
 		.tickets = rb_bulk_tickets(n->plan),
-		/* A long time, so that a peer on a busy machine is not taken for dead. */
+		/* Long enough that a peer on a busy machine does not count as dead. */
 		.silence_us = (uint32_t)RTE_MIN(RTE_MAX(n->bench->o.timeout_us, SILENCE_MIN_US),
 						(uint64_t)UINT32_MAX),
 	};
@@ -305,7 +307,7 @@ rb_node_free(struct rb_node *n)
 	rb_tune_free(n);
 	rb_workers_deregister(n);
 	rb_bulk_close(n);
-	/* While the endpoint is in use, free nothing else. */
+	/* While the endpoint is in use, free nothing: ops may still use the memory. */
 	if (n->ep != NULL && rb_shut(n->ep, n->rpc) < 0) {
 		rb_msg("lcore %u: %s", n->lcore, leat_err_msg());
 		return -EBUSY;

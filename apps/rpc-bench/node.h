@@ -12,9 +12,9 @@
  *        |                                                                                    v
  *        `------ rb_node_close() ------------------------------ DONE <-- last task ends -- RUNNING
  *
- * Each of these functions runs on the lcore's own thread. The first lcore's leading task has them
- * called there, and reads `state`. The node wakes that task when `state` changes, or a session
- * comes up or ends.
+ * Each of these functions runs on the node's own thread, where the leading task of the first lcore
+ * has it called (leat_task_call()). The node wakes the leading task when `state` changes, or when a
+ * session comes up or ends.
  */
 
 #include <leat_rpc.h>
@@ -52,7 +52,7 @@ enum rb_peer_state { RB_PEER_NONE, RB_PEER_CONNECTING, RB_PEER_UP, RB_PEER_ENDED
 struct rb_peer {
 	struct rb_node *owner;
 	struct leat_rpc_session *session;		/* NULL: none yet, or it has ended */
-	uint64_t seed_out[RB_KINDS], seed_in[RB_KINDS]; /* seeds of contents: to it, from it */
+	uint64_t seed_out[RB_KINDS], seed_in[RB_KINDS]; /* of contents of calls to it, from it */
 	uint64_t oneway_sent, oneway_got;
 	uint64_t failed; /* calls to this node that failed since rb_node_gather() */
 	uint32_t node;
@@ -61,8 +61,8 @@ struct rb_peer {
 	int status;
 	char text[LEAT_EVENT_TEXT]; /* why the session ended */
 	/*
-	 * Used by the leading task only: when it saw that the session had ended, cycles. 0: not
-	 * yet; UINT64_MAX: the task has dealt with the end.
+	 * Used by the leading task only: the time, cycles, at which it noticed the end of the
+	 * session. 0: not yet; UINT64_MAX: the task has handled the end.
 	 */
 	uint64_t seen;
 };
@@ -98,7 +98,7 @@ struct rb_node {
 	uint32_t outstanding; /* calls under way; at most set.window. Atomic: agents read it */
 	uint32_t nb_waiting;  /* tasks that wait for room in the window */
 	uint64_t warmup;      /* calls before the measurement */
-	uint64_t until;	      /* cycles: end of the measurement; UINT64_MAX: goal ends it */
+	uint64_t until;	      /* cycles: end of the measurement; UINT64_MAX: it ends at goal */
 	bool measuring;
 	bool over;	      /* tasks begin no more batches */
 	uint64_t live;	      /* calls done; atomic: the leading task reads it */
@@ -115,15 +115,15 @@ struct rb_node {
 	struct leat_poller *server;
 
 	/* open loop */
-	struct leat_task_sem due;  /* batches that are due and not begun */
+	struct leat_task_sem due;  /* number of batches that are due and not begun */
 	double interval;	   /* cycles between two batches; 0: closed loop */
 	uint64_t schedule;	   /* cycles: when the first batch is due */
 	uint64_t nb_batches;	   /* all batches of the schedule */
 	uint64_t nb_due, nb_begun; /* batches that became due, that tasks have begun */
-	uint64_t give_up;	   /* cycles: no batch begins after it */
+	uint64_t give_up;	   /* cycles: time after which no batch begins */
 	struct leat_poller *pacer;
 
-	/* the rest */
+	/* endpoint, sessions, tasks */
 	struct rb_bench *bench;
 	struct leat_reactor *reactor;
 	uint16_t lcore;

@@ -3,7 +3,7 @@
 #define RB_OP_H
 
 /*
- * Kinds of calls: each is a row of a table of functions. All calls of a batch are of one kind:
+ * Kinds of calls: each has a struct rb_op of functions. All calls of a batch are of one kind:
  *
  *     caller                                      called
  *     prepare   fills in a request        -->     handle   checks it, responds
@@ -17,7 +17,7 @@ struct rb_op {
 	bool oneway;
 	/* Fill in a call. c->peer, the buffers and the length c->req.len are set. */
 	void (*prepare)(struct rb_node *n, struct rb_call *c, enum rb_kind kind);
-	/* Handler of calls whose type is the kind; its argument is the node. */
+	/* Handler of calls of this kind, which is their type; its argument is the node. */
 	leat_rpc_handler_fn handle;
 	/* Check a call that succeeded. @return false: its response is wrong and was counted */
 	bool (*finish)(struct rb_node *n, struct rb_call *c, enum rb_kind kind);

@@ -9,8 +9,8 @@
  *     resp   contents of a response  <-- push -- write
  *                                    <---------- answer
  *
- * There are as many buffers as requests that may be deferred at a time (tickets), so each deferred
- * request finds a buffer.
+ * There are as many buffers as lib/rpc lets requests be deferred at a time (tickets), so there is a
+ * buffer for each deferred request.
  */
 
 #include <stdlib.h>

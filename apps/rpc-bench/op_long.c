@@ -2,8 +2,8 @@
 
 /*
  * Long messages, --long: requests and responses of several packets among smaller ones. They are a
- * kind of their own, so that the buffers of small calls stay close together, and that their
- * latencies are reported separately.
+ * separate kind, so that the buffers of small calls stay close together, and so that the latencies
+ * of long calls are reported separately.
  */
 
 #include "op.h"

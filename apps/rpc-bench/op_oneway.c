@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * One-way requests, --oneway. A one-way call completes as soon as lib/rpc has taken it, whether or
- * not it arrives. So both sides count the calls, and at the end flush.c compares the counts to find
- * lost calls.
+ * One-way requests, --oneway. A one-way call completes as soon as lib/rpc has accepted it, whether
+ * or not it arrives at the peer. So both sides count the calls, and at the end flush.c compares the
+ * counts to find lost calls.
  */
 
 #include "op.h"

@@ -41,7 +41,7 @@ pace(void *arg, uint64_t now)
 		n->tally.unsent = n->nb_batches - n->nb_begun;
 		rb_node_over(n);
 	}
-	/* Wake the tasks that wait: no batch becomes due any more. */
+	/* All batches are due and claimed: wake the tasks that still wait for one, to end them. */
 	if (unlikely(n->nb_due == n->nb_batches && n->claimed == n->goal && !n->over))
 		rb_node_over(n);
 	return made;
@@ -65,10 +65,10 @@ rb_pace_start(struct rb_node *n)
 	leat_task_sem_init(&n->due, 0, "a batch to be due");
 	n->interval = (double)leat_hz() * p->batch / rate;
 	n->nb_batches = batches(n, n->warmup) + batches(n, calls);
-	/* The lcores' batches are due one after another, not all at once. */
+	/* Shift the schedule of each lcore, so that the lcores' batches are not due at once. */
 	n->schedule = leat_now() +
 		      (uint64_t)(n->interval * ((double)(n->id % callers) / (double)callers));
-	/* Give up when the schedule has been over for as long as it lasted, and for 1 s. */
+	/* Give up when the schedule has been over for as long as it lasted, but at least 1 s. */
 	span = (uint64_t)RTE_MIN((double)n->nb_batches * n->interval, (double)(UINT64_MAX >> 2));
 	n->give_up = n->schedule + span + RTE_MAX(leat_hz(), span);
 	n->pacer = leat_reactor_poller_add(n->reactor, "pace", pace, n, 0);

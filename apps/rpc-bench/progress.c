@@ -12,7 +12,7 @@ rb_live(const struct rb_bench *b)
 	uint64_t n = 0;
 	uint16_t i;
 
-	/* The nodes are being freed: return the number that was kept. */
+	/* The nodes are being freed: return the number that leave() has kept. */
 	if (b->phase == RB_LEAVING)
 		return b->progress.final;
 	for (i = 0; i < b->nb_nodes; i++)

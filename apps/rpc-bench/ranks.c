@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * --launched, --ranks-dir, --ranks-list: n processes, started together. Each process has a link
- * with each other process, to which the process with the larger rank connects. The rendezvous
- * exchanges the addresses of the links; everything else travels over the links:
+ * --launched, --ranks-dir, --ranks-list: n processes, started together. Each two processes have a
+ * link, for which the process with the larger rank connects. The rendezvous exchanges the addresses
+ * of the links; all other messages go over the links:
  *
  *     main thread   rendezvous -- link listens -- put, fence, get
  *     task          connect to lower ranks -- HELLO -- wait for the HELLO of higher ranks --
@@ -137,14 +137,14 @@ check_hello(struct rb_bench *b, const struct rb_hello *h)
 	if (h->rank <= b->world.rank || b->world.ranks[h->rank].card.nb_lcores != 0)
 		return "there is such a rank already";
 	if (rb_plan_put(&h->plan, its, sizeof(its)) != n || memcmp(mine, its, (size_t)n) != 0) {
-		/* Waiting does not help: the run has failed. */
+		/* The run has failed: to wait for another process with this rank would not help. */
 		(void)rb_fail(b, EINVAL, "rank %u was started with other options", h->rank);
 		return "it was started with other options";
 	}
 	return NULL;
 }
 
-/* Answer the processes that have sent HELLO; free the places of those that ended without a rank. */
+/* Answer the processes that have sent HELLO; free entries of those that ended without a rank. */
 static void
 welcome_all(struct rb_bench *b)
 {
@@ -167,7 +167,7 @@ welcome_all(struct rb_bench *b)
 			rb_msg("rank %u (%s, pid %u) is refused: %s", p->hello.rank,
 			       p->hello.card.name, p->hello.card.pid, why);
 			rb_link_refuse(p, -EINVAL, why);
-			/* The process keeps its place until its session ends. */
+			/* The process keeps its entry until its session ends. */
 			p->greeted = false;
 			continue;
 		}

@@ -10,12 +10,12 @@
  *     world.c     the processes and lcores of a run; card.c the description of this process
  *     node.c      an lcore's endpoint and context, node_session.c its sessions
  *     work.c      the tasks that call; pace.c the open loop; flush.c the end of one-way calls
- *     op*.c       kinds of calls, a row of a table each; content.h contents of messages
+ *     op*.c       kinds of calls, each with its row of functions; content.h contents of messages
  *     tally.c     counters
  *     link.c      control calls between processes; link_serve.c their handlers; link_ask.c their
  *                 callers; wire.c their bytes
- *     lead.c      the first lcore's task, which leads a run through its phases; look.c reacts to
- *                 events of nodes and processes
+ *     lead.c      the leading task, on the first lcore, which leads the nodes through the phases of
+ *                 a run; look.c reacts to events of nodes and processes
  *     meet.c      meetings: points that all processes reach before any goes on
  *     listen.c    --listen; connect.c --connect; self.c --self; ranks.c n processes
  *     host.c      the host at which other processes reach this one
@@ -70,7 +70,7 @@
 /* Default packet size of lib/rpc, bytes. */
 #define RB_PACKET_DEFAULT 4096
 #define RB_COUNT_MAX (UINT64_C(1) << 44)
-/* Maximum memory of an lcore, bytes: for requests and responses; as much again for receives. */
+/* Maximum memory of an lcore, bytes: this for requests and responses, and as much for receives. */
 #define RB_MEMORY_MAX (UINT64_C(1) << 30)
 
 /* Exit codes; 128 + N: ended by signal N. */
@@ -99,11 +99,11 @@ struct rb_sizes {
 struct rb_plan {
 	uint32_t tasks;	      /* tasks of each calling lcore */
 	uint32_t batch;	      /* calls of a batch */
-	uint64_t calls;	      /* all calling lcores together; 0: duration_us ends the run */
-	uint64_t duration_us; /* 0: calls ends the run */
+	uint64_t calls;	      /* of all calling lcores together; 0: duration_us ends the run */
+	uint64_t duration_us; /* 0: the run ends after `calls` calls */
 	uint64_t warmup;      /* calls of each calling lcore before the measurement */
 	uint64_t rate_mhz;    /* open loop: calls per 1000 s, all lcores; 0: closed loop */
-	uint64_t deadline_us; /* of a call; 0: lib/rpc's default, whose expiry is a failure */
+	uint64_t deadline_us; /* of a call; 0: lib/rpc's default: an expired call has failed */
 	uint64_t seed;
 	uint64_t corrupt; /* number of the message to spoil on each lcore, from 1; 0: none */
 	bool check;

@@ -41,7 +41,7 @@ struct rb_tally {
 	/* of the whole run */
 	uint64_t made;	  /* calls, warm-up included, whether they succeeded or not */
 	uint64_t failed;  /* calls that failed, except those counted in cut and expired */
-	uint64_t cut;	  /* calls that failed, to nodes whose session ended */
+	uint64_t cut;	  /* failed calls to nodes whose session has ended */
 	uint64_t expired; /* calls that reached their --deadline */
 	uint64_t busy;	  /* times that a call was refused for lack of room and sent again */
 	uint64_t lost;	  /* one-way requests that the peer has not handled */
@@ -66,7 +66,7 @@ double rb_tally_coalesced(const struct rb_tally *t);
 void rb_tally_status(struct rb_tally *t, int status);
 /* Describe a wrong message in words, its nodes as rank.lcore. */
 void rb_wrong_print(const struct rb_wrong *w, char *text, size_t len);
-/* Tell whether no message was lost or wrong, and no call failed but those whose session ended. */
+/* Tell whether failed, lost and wrong are all 0; calls in cut and expired do not matter. */
 bool rb_tally_good(const struct rb_tally *t);
 
 /* Note the counters of a context at the start and at the end of the measurement. */

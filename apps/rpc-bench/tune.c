@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Settings and measurements of a calling lcore: rpc_bench.toml. Each task looks for changed
- * settings after a batch; a poller looks as well, for times in which no batch completes.
+ * Settings and measurements of a calling lcore: rpc_bench.toml. Each task serves them after a
+ * batch; a poller serves them as well, for times in which no batch completes.
  */
 
 #include <leat_error.h>

@@ -80,7 +80,7 @@ int rb_nodes_get(const void *buf, size_t len, struct rb_nodes *n);
 int rb_result_put(const struct rb_result *r, void *buf, size_t len);
 /* Decode a result. @return NULL: it is malformed, or no memory */
 struct rb_result *rb_result_get(const void *buf, size_t len);
-/* Encode a plan alone, to compare it with another plan. */
+/* Encode only a plan, to compare it with another plan. */
 int rb_plan_put(const struct rb_plan *p, void *buf, size_t len);
 
 #endif /* RB_WIRE_H */

@@ -28,7 +28,7 @@
 
 /* Pause before a refused request is posted again, us, if the peer has not named a pause. */
 #define BUSY_US 100u
-/* Batches that a task completes without sleeping before it yields to other tasks. */
+/* Number of batches without a sleep after which a task yields to other tasks. */
 #define UNWAITED_MAX 8u
 
 struct rb_worker {
@@ -114,7 +114,7 @@ kind_choose(const struct rb_plan *p, uint64_t random)
 	return (enum rb_kind)k;
 }
 
-/* Wait until the window has room for a batch, as it always has if no call is under way. */
+/* Wait until the window has room for a batch; it always has if no call is under way. */
 static bool
 room_wait(struct rb_node *n)
 {
@@ -153,7 +153,7 @@ claim(struct rb_worker *w, struct batch *bt)
 			(void)leat_task_sem_post(&n->due);
 		return false;
 	}
-	/* No batch is partly warm-up: the last batch of the warm-up may be shorter. */
+	/* A batch is warm-up or measured as a whole: the last one of the warm-up may be shorter. */
 	bt->measured = n->claimed >= n->warmup;
 	if (!bt->measured)
 		left = n->warmup - n->claimed;
@@ -203,7 +203,7 @@ refused(struct rb_worker *w, uint16_t n, uint64_t *us)
 		struct leat_rpc_req *req = w->list[i];
 		struct rb_call *c = container_of(req, struct rb_call, req);
 
-		/* A --bulk call may be refused by the handler itself, which had no ticket. */
+		/* Of --bulk also post again calls that the handler refused for lack of a ticket. */
 		if (req->status != -EBUSY || (req->refused == 0 && req->type != RB_BULK) ||
 		    c->peer->session == NULL)
 			continue;
@@ -334,8 +334,9 @@ run_batch(struct rb_worker *w, struct batch *bt)
 		measure_begin(n, bt->begin);
 	post(w, bt->n);
 	/*
-	 * The task has slept if the batch had responses. If it may not have slept, it yields after
-	 * every UNWAITED_MAX such batches, so that other tasks run.
+	 * The task has slept if the batch had responses. A batch that was one-way, or in which
+	 * calls failed, may have completed without a sleep: after UNWAITED_MAX of these the task
+	 * yields.
 	 */
 	if ((count(w, bt, leat_now()) < bt->n || rb_ops[bt->kind]->oneway) &&
 	    ++w->unwaited % UNWAITED_MAX == 0)
@@ -374,7 +375,7 @@ work(void *arg)
 	return 0;
 }
 
-/* Bytes that a request or response takes in a worker's memory. */
+/* Return the bytes of a worker's memory that a request or response of this size needs. */
 static size_t
 room(uint32_t size)
 {
