@@ -79,7 +79,7 @@ stream(struct perf_side *s, struct perf_phase *ph, const bool check)
 			break;
 	}
 	ph->end = rte_rdtsc();
-	/* An interrupted run leaves messages in flight: they are not done. */
+	/* After an interruption messages may still be in flight: don't count them as done. */
 	ph->done = sent - RTE_MIN(sent, s->posted - s->returned);
 	s->seq += sent;
 	return ret;

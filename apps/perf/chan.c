@@ -36,7 +36,7 @@ perf_rx_post_all(struct perf_side *s)
 	}
 }
 
-/* Yield after a poll that returned nothing, and tick if due. Only where nothing is measured. */
+/* Yield after a poll that returned nothing, and tick if due. For use outside of measurements. */
 static int
 yield_and_tick(struct perf_side *s, uint16_t n)
 {

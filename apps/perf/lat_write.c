@@ -50,7 +50,7 @@ await(struct perf_side *s, uint64_t seq)
 	uint8_t mark = mark_of(seq);
 	int ret;
 
-	/* acquire: the other bytes were written before this one */
+	/* acquire: the other bytes are read after this one */
 	while (__atomic_load_n(last, __ATOMIC_ACQUIRE) != mark) {
 		ret = poll_once(s);
 		if (unlikely(ret != 0))

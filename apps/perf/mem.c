@@ -99,7 +99,7 @@ arena_alloc(const struct perf_side *s, uint64_t len)
 	p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (p == MAP_FAILED)
 		return NULL;
-	(void)madvise(p, len, MADV_HUGEPAGE); /* without hugepages it works as well */
+	(void)madvise(p, len, MADV_HUGEPAGE); /* on failure the arena has small pages */
 	return p;
 }
 
@@ -165,7 +165,7 @@ struct need {
 	uint32_t tx, ctl_rx, rx;
 	uint64_t tx_size, rx_size;
 	bool tx_pool, rx_pool;
-	uint64_t remote, total; /* bytes of the arena: for remote slots, in all */
+	uint64_t remote, total; /* bytes of the remote slots, and of the whole arena */
 };
 
 /* Do the data need receives that no control message can complete: tagged ones, or lib/msg's? */

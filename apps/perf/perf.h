@@ -95,7 +95,7 @@ struct perf_options {
 	const char *dev;
 	enum perf_test test;
 	uint32_t ops;	    /* mask of LEAT_OP_BIT */
-	uint32_t ops_named; /* ops given by name, which must exist; those of "all" need not */
+	uint32_t ops_named; /* ops given by name, not by "all": the device must offer them */
 	uint64_t *sizes;
 	uint32_t nb_sizes;    /* 0: the default sizes of the test */
 	uint64_t iterations;  /* messages per size; 0: duration_us, or the size's default */
@@ -258,7 +258,7 @@ int perf_client(const struct perf_options *o, struct leat_dev *dev, const char *
 
 /* --self: how server and client find each other in one process. */
 struct perf_self {
-	int state;		    /* atomic: 0 starting, 1 server listens at addr, 2 it ended */
+	int state;		    /* atomic: 0 server starts, 1 it listens at addr, 2 it ended */
 	volatile sig_atomic_t quit; /* the client has finished: the server is to end */
 	char addr[128];
 };

@@ -238,7 +238,7 @@ int perf_chan_drain(struct perf_side *s);
 
 /* Client: open the connection for messages, unless there is one. */
 int perf_msg_connect(struct perf_side *s);
-/* Server: accept a connection for messages. @return false: it is not one, reject it */
+/* Server: accept a connection for messages. @return false: the caller must reject the request */
 bool perf_msg_request(struct perf_side *s, const struct leat_event *ev);
 /* Offer an event to lib/msg. @return true: the event belongs to the connection for messages */
 bool perf_msg_event(struct perf_side *s, const struct leat_event *ev);
@@ -351,7 +351,7 @@ perf_tx_room(const struct perf_side *s)
 
 int perf_tune_open(struct perf_side *s, const struct perf_side_conf *conf);
 void perf_tune_close(struct perf_side *s);
-/* Set limit, burst and rate from the settings, within the buffers that the run just got. */
+/* Set limit, burst and rate from the settings, within the buffers of the run. */
 void perf_tune_limits(struct perf_side *s);
 /* Add the messages and bytes of the run since the last call to the totals that agents read. */
 void perf_tune_count(struct perf_side *s);
@@ -429,7 +429,7 @@ void perf_laps_end(struct perf_side *s, struct perf_samples *sm, uint64_t t1, ui
 
 /* ---- rma.c: verify messages, one-sided memory and atomics; errors go to s->errors ---- */
 
-/* Verify message seq, which came by op. imm: it is a WRITE_IMM, and its data are in s->remote. */
+/* Verify message seq, received by op. imm: it is a WRITE_IMM, and its data are in s->remote. */
 void perf_rx_verify(struct perf_side *s, const struct leat_op *op, uint64_t seq, bool imm);
 /* Return the bits of an immediate that the device transfers. */
 static inline uint64_t

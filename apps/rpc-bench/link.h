@@ -37,7 +37,7 @@ struct rb_link_peer {
 	bool greeted; /* the process has sent HELLO */
 	struct rb_hello hello;
 	bool met[RB_MEETS]; /* meetings that the process has reached */
-	uint64_t live;	    /* calls done by the process, by its last PING */
+	uint64_t live;	    /* number of calls done by the process, from its last PING */
 	struct leat_task_ref watcher;
 };
 
@@ -53,7 +53,7 @@ struct rb_link {
 	unsigned int passed; /* number of meetings that have ended */
 	char addr[LEAT_ADDR_MAX];
 	bool shut;
-	uint32_t nb_watching; /* tasks of rb_link_watch() */
+	uint32_t nb_watching; /* number of tasks of rb_link_watch() that run */
 };
 
 /* ---- link.c ---- */

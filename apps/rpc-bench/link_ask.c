@@ -24,7 +24,7 @@ in(uint64_t us)
 	return leat_time_add(leat_now(), leat_us_to_cycles(us));
 }
 
-/* Describe a call that failed or was refused in b->why. @return -ECANCELED, or another negative */
+/* Describe in b->why a call that failed or was refused. @return -ECANCELED, or another negative */
 static int
 refused(struct rb_link_peer *p, int ret, const void *resp, const char *what)
 {

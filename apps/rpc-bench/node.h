@@ -109,7 +109,7 @@ struct rb_node {
 
 	/* settings and measurements, tune.c */
 	struct rpc_bench_tune_settings set;
-	struct leat_task_event room; /* set when calls complete, the window changes, or all ends */
+	struct leat_task_event room; /* set when calls complete, the window changes, the run ends */
 	struct leat_tune_histogram latency;
 	struct leat_tune_object *tune;
 	struct leat_poller *server;
@@ -118,8 +118,8 @@ struct rb_node {
 	struct leat_task_sem due;  /* number of batches that are due and not begun */
 	double interval;	   /* cycles between two batches; 0: closed loop */
 	uint64_t schedule;	   /* cycles: when the first batch is due */
-	uint64_t nb_batches;	   /* all batches of the schedule */
-	uint64_t nb_due, nb_begun; /* batches that became due, that tasks have begun */
+	uint64_t nb_batches;	   /* number of batches of the schedule */
+	uint64_t nb_due, nb_begun; /* number of batches that became due; that tasks have begun */
 	uint64_t give_up;	   /* cycles: time after which no batch begins */
 	struct leat_poller *pacer;
 
@@ -181,7 +181,7 @@ void rb_node_event(void *arg, struct leat_rpc *rpc, const struct leat_rpc_event 
 int rb_peers_create(struct rb_node *n);
 /* Begin to connect to a node. @return 0, or negative with n->why */
 int rb_peer_connect(struct rb_peer *p);
-/* Send no more calls to a node: its session ends. */
+/* Send no more calls to a node: its session has ended, or is about to end. */
 void rb_peer_shun(struct rb_peer *p);
 /* End the sessions with a rank that has ended or does not answer. */
 void rb_node_drop(struct rb_node *n, uint16_t rank);

@@ -221,7 +221,7 @@ set_role(struct rb_options *o, enum rb_role role, const char *addr)
 	return 0;
 }
 
-/* Parse an option that says what is run. @return 0; -EINVAL; -ENOENT: another option */
+/* Parse an option that selects the calls of the run. @return 0; -EINVAL; -ENOENT: another option */
 static int
 parse_what(struct rb_plan *p, int opt, const char *val)
 {

@@ -32,7 +32,7 @@ struct rb_tally {
 	/* of the measured part of the run */
 	uint64_t calls[RB_KINDS];     /* calls that succeeded */
 	uint64_t batches[RB_KINDS];   /* batches of which all calls succeeded */
-	uint64_t bytes_out, bytes_in; /* requests and responses of `calls` */
+	uint64_t bytes_out, bytes_in; /* of the requests and responses of `calls` */
 	uint64_t elapsed_ns;
 	uint64_t packets_sent, packets_received, items_sent, credit_packets;
 	uint64_t retransmissions, probes, duplicates; /* datagram endpoints */

@@ -115,9 +115,9 @@ struct leat_lookup {
 	char port[8];
 };
 
-/* A name service that does not answer must not fill the process with threads. */
+/* Maximum number of lookups at a time: a lookup that gets no answer keeps its thread for long. */
 #define LOOKUPS_MAX 8
-static unsigned int lookups; /* running now, in the whole process */
+static unsigned int lookups; /* number of lookups running now, in the whole process */
 
 static void
 lookup_free(struct leat_lookup *l)

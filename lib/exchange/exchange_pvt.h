@@ -133,7 +133,7 @@ struct exchange_conn {
 		   EXCHANGE_BYE_LEN + EXCHANGE_TEXT_MAX];
 };
 
-/* What differs between TCP and UNIX sockets. */
+/* Functions that differ between TCP and UNIX sockets. */
 struct exchange_transport {
 	bool local; /* both sides are on one machine: descriptors and NOTE work */
 	/* Check an address to connect to. @return 0, or a negative errno with leat_err_msg(). */
@@ -198,7 +198,7 @@ struct leat_exchange {
 	uint16_t max_conns;
 	uint16_t max_pending;
 	uint16_t nb_pending; /* length of pending */
-	uint16_t nb_ids;     /* ids that the owner may know */
+	uint16_t nb_ids;     /* number of ids that the owner may know */
 	uint64_t handshake_cycles;
 	uint32_t dead_after_ms;
 	uint64_t now;	 /* time of the current or the last poll or call, cycles */
@@ -289,7 +289,7 @@ struct exchange_conn *exchange_source_pending_victim(struct leat_exchange *x);
 void exchange_source_make_room(struct leat_exchange *x, const struct exchange_source *of);
 /* Add the time since the last poll to x->awake. */
 void exchange_source_clock(struct leat_exchange *x, uint64_t now);
-/* Adapt x->ripe to the time that c took to come up. */
+/* Adapt x->ripe to the time that c needed to come up. */
 void exchange_source_up(const struct exchange_conn *c);
 /* Check whether a HELLO of this source may become a request. @return NULL: yes; else why not. */
 const char *exchange_source_admit(struct leat_exchange *x, const struct exchange_source *s);
@@ -342,7 +342,7 @@ bool exchange_tcp_dial_next(struct exchange_conn *c);
 /* For a connector in RESOLVING: connect if its lookup has ended. */
 void exchange_tcp_resolve(struct exchange_conn *c);
 
-/* Error text: descriptors that come later than with the first byte of HELLO or ACCEPT. */
+/* Error text for descriptors that arrive after the first byte of HELLO or ACCEPT. */
 #define EXCHANGE_STRAY_FDS "descriptors with a message that can't carry any"
 
 /* ---- fds.c ----------------------------------------------------------------------------------- */

@@ -267,8 +267,8 @@ LEAT_API int leat_exchange_listen_addr(const struct leat_exchange *x, char *addr
  * @param x the instance
  * @param addr the address
  * @param timeout_us for all attempts together; 0: 5 s
- * @param data what the other side gets; copied
- * @param user the caller's; given back in the connection's events
+ * @param data data for the other side; copied
+ * @param user pointer of the caller; given back in the connection's events
  * @return id > 0; -EINVAL (malformed, or data too long, or descriptors over TCP); -ENOSPC
  *   (max_conns); -EBADF, -EMFILE (descriptors); conf.dir: -EHOSTUNREACH (not this machine),
  *   -ENAMETOOLONG

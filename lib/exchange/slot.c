@@ -128,7 +128,7 @@ void
 exchange_slot_put(struct exchange_conn *c)
 {
 	conn_release(c);
-	/* Not in conn_release(): until the slot is freed, an event may deliver these. */
+	/* conn_release() keeps rx_fds: until the slot is freed, an event may deliver them. */
 	exchange_fds_close(&c->rx_fds);
 	exchange_id_count(c, false);
 	if (c->events != 0)

@@ -19,7 +19,7 @@ static const struct rendezvous_way *const ways[] = {
 	[LEAT_RENDEZVOUS_ALONE] = &rendezvous_alone,
 };
 
-/* Return the way; AUTO becomes one of the others. Negative: an errno. */
+/* Return the way to use, never AUTO; or a negative errno. */
 static int
 find_how(struct leat_rendezvous *rv, const struct leat_rendezvous_conf *conf,
 	 const struct rendezvous_launcher *l)

@@ -25,7 +25,7 @@ file_random(void)
 {
 	uint64_t n = 0;
 
-	/* Not a secret: it is enough that two processes don't draw the same number. */
+	/* The number need not be secret, only different in each process. */
 	if (getrandom(&n, sizeof(n), GRND_NONBLOCK) != (ssize_t)sizeof(n))
 		n = rendezvous_now() * UINT64_C(2685821657736338717) ^ (uint64_t)time(NULL) << 20 ^
 		    (uint64_t)getpid() << 40;

@@ -144,7 +144,7 @@ not_joined(const void *arg, uint32_t rank)
 	return f->nonces[rank] == 0;
 }
 
-/* End the session of rank 0 with a time-out: write the missing ranks for the others, and fail. */
+/* Rank 0: end the session with a time-out, name the missing ranks in its file, and fail. */
 static int
 give_up(struct leat_rendezvous *rv, uint64_t began)
 {
@@ -282,8 +282,8 @@ check_double(struct leat_rendezvous *rv)
 	struct record rec;
 	int ret = file_get_rank(rv, rv->rank, &rec);
 
-	/* The file was removed by hand, by the close of an earlier run, or while it was still
-	 * temporary, by rank 0. */
+	/* The file was removed by hand or by the close of an earlier run; or rank 0 removed it
+	 * while it still had its temporary name. */
 	if (ret == -ENOENT || (ret == 0 && rec.session != f->session))
 		return file_put_rank(rv, 0);
 	if (ret < 0 || rec.nonce == f->nonce)

@@ -141,7 +141,7 @@ is_missing(const void *arg, uint32_t rank)
 	return !rendezvous_peer_arrived(arg, rank);
 }
 
-/* Have all missing processes left? */
+/* Tell whether all missing processes have left: then none of them can reach this round. */
 static bool
 all_left(const struct leat_rendezvous *rv)
 {

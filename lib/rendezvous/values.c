@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Values that this process puts, and values of the others. */
+/* Values that this process puts, and values of the other processes. */
 
 #include <errno.h>
 #include <stdlib.h>

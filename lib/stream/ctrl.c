@@ -108,7 +108,7 @@ sent(struct leat_stream *s, uint8_t what)
 			s->pending |= PENDING_ANSWER;
 		break;
 	case PENDING_SET:
-		/* The server starts when it gets this SET; bytes sent after it arrive later. */
+		/* This side may send bytes from now on; the server begins when this SET arrives. */
 		s->features_known = true;
 		s->go = true;
 		stream_work(s);
@@ -207,7 +207,7 @@ get_features(struct leat_stream *s, const struct stream_ctrl *m)
 static void
 set_features(struct leat_stream *s, const struct stream_ctrl *m)
 {
-	/* A client ignores a server's SET: it means nothing. */
+	/* A client ignores a SET of the server: the protocol gives it no meaning. */
 	if (!s->accepted || m->select != STREAM_SELECT_LEAT || s->features_known)
 		return;
 	s->features = m->features & FEATURES_MINE(s->net);

@@ -56,7 +56,7 @@
 
 /* Length of a receive, bytes: more than a control message, so that a longer one is detected. */
 #define STREAM_RECV_LEN 64
-/* Maximum number of control messages of one stream that the device has at a time. */
+/* Maximum number of control messages of one stream in flight. */
 #define STREAM_CTRLS 4
 /*
  * Maximum number of the peer's questions for features that wait for an answer. One question more
@@ -66,8 +66,8 @@
 /* Maximum number of windows that the peer has registered at a time, in mode WINDOWS. */
 #define STREAM_WINDOWS 2
 /*
- * Maximum number of a stream's notices that the device has at a time. A peer has 1024 receives, for
- * everything that arrives.
+ * Maximum number of a stream's notices in flight. Known implementations post 1024 receives, for
+ * notices and control messages.
  */
 #define STREAM_NOTICES_MAX 64
 /* Maximum number of notices that may be ahead of a missing one; a notice's number has 8 bits. */
@@ -139,7 +139,7 @@ struct stream_wait {
  */
 struct stream_reorder {
 	uint32_t end[STREAM_REORDER];
-	uint64_t here[STREAM_REORDER / 64]; /* bit set: the notice has come */
+	uint64_t here[STREAM_REORDER / 64]; /* bit set: the notice has arrived */
 	uint32_t window_off; /* number of bytes announced in the window being written */
 	uint8_t next;	     /* number of the first missing notice */
 };
@@ -150,7 +150,7 @@ struct leat_stream {
 	bool accepted;
 	bool known;    /* the application knows the stream, or will be told of it */
 	bool released; /* the application has called leat_stream_close() or _abort() */
-	bool draining; /* disconnect when all is sent */
+	bool draining; /* disconnect when all bytes are sent */
 	bool aborting; /* disconnect at once */
 	bool dropped;  /* leat_stream_abort(): unsent bytes are no failure */
 	bool cut;      /* the time to close was over before all bytes were sent */
@@ -163,7 +163,7 @@ struct leat_stream {
 	bool in_work, in_ready, in_starved;
 	struct leat_stream *next_work, *next_ready, *next_starved, *next_free;
 
-	/* the peer's windows, and the offset in the first */
+	/* the peer's windows, and the offset of the next byte to be written in the first one */
 	struct stream_window windows[STREAM_WINDOWS];
 	uint32_t nb_windows;
 	uint32_t window_off;
@@ -175,7 +175,7 @@ struct leat_stream {
 	uint8_t *tx_mem;
 	struct leat_mr *tx_mr;
 	uint32_t tx_off, tx_in;	  /* offsets of tx_posted and of tx_head in the buffer */
-	uint32_t tx_flight;	  /* number of WRITE_IMM that the device has */
+	uint32_t tx_flight;	  /* number of WRITE_IMM in flight */
 	uint32_t tx_flight_bytes; /* number of bytes in these WRITE_IMM */
 	uint64_t tx_head, tx_posted, tx_done;
 	uint64_t tx_total; /* number of bytes posted, from the send buffer and from outs */
@@ -195,7 +195,7 @@ struct leat_stream {
 
 	/* control */
 	struct stream_ctrl_op ctrl[STREAM_CTRLS];
-	uint8_t ctrl_flight; /* number of control messages that the device has */
+	uint8_t ctrl_flight; /* number of control messages in flight */
 	uint8_t pending;     /* enum stream_pending, or-ed */
 	uint8_t nb_answers;
 	uint16_t answers[STREAM_ANSWERS]; /* field select of the peer's questions for features */
@@ -235,9 +235,9 @@ struct leat_stream_net {
 	bool mr_local, in_order;
 	bool calling, closing;
 	bool rx_posted;	      /* receives have been posted */
-	bool cut;	      /* some stream was closed before all was sent */
-	uint64_t drain_until; /* end of the application's time to finish; 0: no stop */
-	uint64_t stop_at;     /* the reactor stops: deadline of the streams; 0: no stop */
+	bool cut;	      /* some stream was closed before all its bytes were sent */
+	uint64_t drain_until; /* cycles: conf.drain() may delay a stop until then; 0: no stop */
+	uint64_t stop_at;     /* cycles: a stop closes the streams by then; 0: no stop */
 	uint32_t chunk;	      /* maximum number of bytes of a WRITE_IMM */
 	uint64_t now;	      /* timestamp of this turn, cycles */
 
@@ -248,7 +248,7 @@ struct leat_stream_net {
 	struct leat_stream *work, **work_end;	/* streams with something to post */
 	struct leat_stream *ready, **ready_end; /* streams with something to report */
 	uint32_t nb_ready;
-	struct leat_stream *starved; /* streams for which the device had no room */
+	struct leat_stream *starved; /* streams whose last post found no room in the device */
 	struct leat_stream_out *outs_done, **outs_done_end;
 
 	struct stream_tx_op *tx_ops, *tx_free;
@@ -297,7 +297,7 @@ bool stream_turn_ready(void *arg);
 void stream_rx_post(struct leat_stream_net *net);
 /* Queue a stream that has something to post, or to check, in this turn. */
 void stream_work(struct leat_stream *s);
-/* Queue a stream for which the device had no room, for the next turn. */
+/* Queue a stream whose post found no room in the device, to be retried in the next turn. */
 void stream_starve(struct leat_stream *s);
 
 /* ready.c */
@@ -336,7 +336,7 @@ void stream_timer_init(struct leat_stream *s);
 /* Limit the time in which an accepted stream has to come up. */
 void stream_timer_accepted(struct leat_stream *s);
 void stream_timer_up(struct leat_stream *s);
-/* Recompute the timer: something that has a deadline has changed. */
+/* Recompute the timer after a change of a deadline. */
 void stream_timer_set(struct leat_stream *s);
 void stream_timer_stop(struct leat_stream *s);
 

@@ -42,8 +42,8 @@ stream_starve(struct leat_stream *s)
 }
 
 /*
- * Retry the streams for which the device had no room. A device may refuse a post while the net has
- * nothing in flight, so a retry must not wait for a completion.
+ * Retry the streams whose posts found no room in the device. A device may refuse a post while the
+ * net has nothing in flight, so a retry must not wait for a completion.
  */
 static void
 retry_starved(struct leat_stream_net *net)
