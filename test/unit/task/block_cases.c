@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Ways out of the block forms of leat_scope.h. Also the source of block_cases_cxx.cc. */
+/*
+ * Ways out of leat_scope_block(), leat_task_within_block() and leat_task_masked_block().
+ * block_cases_cxx.cc includes this file.
+ */
 
 #include <errno.h>
 #include <stddef.h>
@@ -161,7 +164,7 @@ out:
 	return ended;
 }
 
-/* The block is left by break before any branch was started. */
+/* Leave the block by break before any branch was started: the result of the scope is 0. */
 static int
 scope_by_break_without_branches(void)
 {

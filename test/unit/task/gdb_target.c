@@ -21,7 +21,7 @@ the_task(void *arg)
 	return waits_in_here(*(uint64_t *)arg) + 1;
 }
 
-/* gdb stops here. */
+/* test_gdb.py sets a breakpoint here. */
 void stop_here(int ret);
 
 void __attribute__((noinline)) stop_here(int ret)

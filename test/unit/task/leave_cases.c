@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Ways out of leat_task_within() and leat_task_masked(). Also the source of leave_cases_cxx.cc. */
+/* Ways out of leat_task_within() and leat_task_masked(). leave_cases_cxx.cc includes this file. */
 
 #include <errno.h>
 
@@ -95,7 +95,10 @@ out:
 	return 9;
 }
 
-/* leat_scope_break() also returns from this function, which is no branch: it cancels nothing. */
+/*
+ * leat_scope_break() returns from this function, and cancels nothing: the calling task is no
+ * branch.
+ */
 static int
 by_scope_break(void)
 {
@@ -141,7 +144,9 @@ mask_by_return(void)
 	return -1;
 }
 
-/* The outer limit of 0 has no effect inside the mask; the limit of 10 us inside the mask has. */
+/*
+ * The outer limit of 0 has no effect inside the mask; the inner limit of 10 us ends the long sleep.
+ */
 static int
 mask_around_limit(void)
 {

@@ -4,8 +4,9 @@
 #define LEAVE_CASES_H
 
 /*
- * leave_cases.c has the ways out of a time limit and of a mask, block_cases.c those out of the
- * block forms. Both files are compiled as C and as C++.
+ * leave_cases.c leaves the expressions of leat_task_within() and leat_task_masked() in every way,
+ * block_cases.c the blocks of leat_scope_block(), leat_task_within_block() and
+ * leat_task_masked_block(). Both files are compiled as C and as C++.
  */
 
 struct leave_case {

@@ -3,7 +3,10 @@
 #ifndef LOG_TEST_H
 #define LOG_TEST_H
 
-/* Catch log lines between log_begin() and log_end(); `logged` is valid until log_free(). */
+/*
+ * Catch the log lines between log_begin() and log_end(). Afterwards `logged` is their text, until
+ * log_free().
+ */
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -71,11 +71,11 @@ worker_start(struct leat_scope *s, struct worker *w, unsigned int rounds)
 	assert_int_equal(leat_scope_branch(s, "worker", worker_main, w, &w->ret), 0);
 }
 
-/* A branch that lets all others begin to wait, then cancels. */
+/* A branch that yields once, so that its siblings begin to wait, then cancels them. */
 struct canceller {
 	int result;
 	bool cancelled;
-	bool others_ended; /* whether the others had ended when the call returned */
+	bool others_ended; /* whether `other` had ended when the cancel returned */
 	struct worker *other;
 };
 
@@ -142,7 +142,7 @@ nest_start(struct leat_scope *s, struct nest *n)
 	assert_int_equal(leat_scope_branch(s, "nest", nest_main, n, NULL), 0);
 }
 
-/* A test whose body is a task. */
+/* Define a test that runs fn as a task, and expects that fn returns 0. */
 #define RULE(name, fn)                                                                             \
 	static void name(void **state)                                                             \
 	{                                                                                          \

@@ -35,7 +35,7 @@ sleep_forever(void *arg)
 }
 
 /*
- * Stop the reactor; nothing may hold it up.
+ * Stop the reactor, and check that it stops before its deadline.
  * @return the number of turns until the reactor has stopped
  */
 static inline unsigned int
@@ -55,8 +55,8 @@ stop_quietly(struct task_test *t)
 }
 
 /*
- * Stop the reactor while tasks do not end: the stop times out at its deadline, with `why` in its
- * text.
+ * Stop the reactor while tasks do not end: check that the stop times out at its deadline, and that
+ * its error text contains `why`.
  */
 static inline void
 stop_at_deadline(struct task_test *t, uint64_t deadline_us, const char *why)

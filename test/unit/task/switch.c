@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The context switch alone, without DPDK, so that the switch of another processor can be
- * cross-compiled and run under an emulator. Prints what is wrong and returns 1.
+ * Test the context switch without DPDK, so that the switch of another processor can be
+ * cross-compiled and run under an emulator. On failure the program prints the condition and exits
+ * with 1.
  */
 
 #include <fenv.h>
@@ -49,8 +50,9 @@ suspend(struct co *c)
 }
 
 /*
- * In registers_*.S: switch with the callee-saved registers filled.
- * @return 6 v, if they are unchanged
+ * In registers_*.S: fill the callee-saved registers with values made from v, switch, and add up the
+ * registers.
+ * @return 6 v if the switch has preserved the registers
  */
 uint64_t with_registers(void **save, void *resume, uint64_t v);
 
@@ -147,7 +149,7 @@ unwind(void *arg)
 	_Unwind_Backtrace(on_frame, NULL);
 }
 
-static uintptr_t inner_ip, outer_ip; /* where these functions resume */
+static uintptr_t inner_ip, outer_ip; /* return addresses of inner() and outer() */
 
 static __attribute__((noinline)) void
 inner(struct co *c)
@@ -197,7 +199,7 @@ test_unwind(const struct task_frame *control)
 	CHECK(seen(outer_ip));
 	/* The trace ends where the context began. */
 	CHECK(trace.n < 16);
-	/* The unwinder has changed nothing: the context can resume. */
+	/* The unwinder has left the stack unchanged: the context can resume. */
 	resume(c);
 }
 

@@ -4,8 +4,8 @@
 #define TASK_TEST_H
 
 /*
- * A reactor with tasks, turned by the test, under a clock that stands still unless the test
- * advances it.
+ * A reactor with tasks. The test calls leat_reactor_turn() itself, and only the test advances the
+ * clock.
  */
 
 #include <errno.h>
@@ -84,8 +84,8 @@ task_test_append(char *text, size_t size, const char *more)
 }
 
 /*
- * Run fn as a task of a reactor of its own.
- * @return its result
+ * Run fn as a task of a new reactor.
+ * @return the result of fn
  */
 static inline int
 task_test_run(leat_task_fn fn, void *arg)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Real races of completion and cancel: a call to a reactor on another thread, and a branch that
- * cancels it after some turns or none. Exactly one wins: either the function was called and the
- * wait returns 0, or it was not and never will be, and the wait returns -ECANCELED.
+ * Races of completion and cancel on two threads: tasks call a function on the reactor of another
+ * thread, and a branch cancels these calls after 0 to PATIENT turns. Exactly one wins: either the
+ * function is called and leat_task_call() returns 0, or the function is never called and
+ * leat_task_call() returns -ECANCELED.
  */
 
 #include <pthread.h>
@@ -23,7 +24,7 @@
 
 struct call_race {
 	struct leat_reactor *to;
-	unsigned int delay;  /* turns; if PATIENT: counted from the first call of a function */
+	unsigned int delay;  /* turns until the cancel; PATIENT: from the first call of callee() */
 	unsigned int begun;  /* functions that were called */
 	int called[CALLERS]; /* written by the other thread */
 	int got[CALLERS];
@@ -92,7 +93,7 @@ call_races(void *arg)
 		}
 		assert_int_equal(leat_scope_branch(&s, "cancel", delayed_cancel, &race, NULL), 0);
 		assert_int_equal(leat_scope_wait(&s), 0);
-		/* The scope has ended, so the other thread does not touch its state now. */
+		/* The scope has ended, so the other thread does not touch `race` now. */
 		for (j = 0; j < CALLERS; j++) {
 			assert_int_equal(race.got[j], race.called[j] ? 0 : -ECANCELED);
 			assert_in_range(race.called[j], 0, 1);

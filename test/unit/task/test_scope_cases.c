@@ -39,7 +39,9 @@ cancel_one_of_two_scopes(void *arg)
 	leat_scope_init(&s);
 	for (i = 0; i < 2; i++)
 		nest_start(&s, &n[i]);
-	/* Each of two nested scopes is cancelled by its own branch, and not by the other's. */
+	/*
+	 * A branch of each nested scope cancels its own scope, and not the scope of the other nest.
+	 */
 	assert_int_equal(leat_scope_wait(&s), 0);
 	for (i = 0; i < 2; i++) {
 		assert_int_equal(n[i].c.result, 0);
@@ -132,7 +134,7 @@ cancel_64_at_once(void *arg)
 	for (i = 0; i < CROWD; i++) {
 		ok += c[i].result == 0;
 		exist += c[i].result == -EEXIST;
-		/* All have the signal except the branch that sent it. */
+		/* All branches are cancelled, except the one whose cancel was first. */
 		assert_int_equal(c[i].cancelled, c[i].result != 0);
 	}
 	assert_int_equal(ok, 1);
@@ -140,7 +142,7 @@ cancel_64_at_once(void *arg)
 	return 0;
 }
 
-/* ---- a timer of 10 s against a receive of 1 s ---- */
+/* ---- a receive that completes after 1 s cancels a sleep of 10 s ---- */
 
 static int
 timer_10s(void *arg)
@@ -286,7 +288,7 @@ no_function(void *arg)
 	leat_scope_init(&s);
 	worker_start(&s, &w, 1);
 	assert_int_equal(leat_scope_branch(&s, "none", NULL, NULL, NULL), -EINVAL);
-	/* Branches that had not begun never do. */
+	/* A branch that had not begun never runs. */
 	assert_int_equal(leat_scope_wait(&s), -EINVAL);
 	assert_false(w.ended);
 	assert_int_equal(w.ret, -ECANCELED);
@@ -307,7 +309,9 @@ no_room(void *arg)
 	for (i = 0; i < 3; i++)
 		worker_start(&s, &w[i], 1);
 	assert_int_equal(leat_scope_branch(&s, "much", worker_main, &w[3], &w[3].ret), -ENOMEM);
-	/* Every further branch is refused, too: the scope can't be complete any more. */
+	/*
+	 * Every further branch is refused, too, because one branch of the scope is missing already.
+	 */
 	assert_int_equal(leat_scope_branch(&s, "more", worker_main, &w[3], NULL), -ENOMEM);
 	assert_int_equal(leat_scope_wait(&s), -ENOMEM);
 	for (i = 0; i < 3; i++)
@@ -328,7 +332,7 @@ test_no_room_for_a_branch(void **state)
 	task_test_end(&t);
 }
 
-/* ---- who may call what ---- */
+/* ---- which task may use a scope ---- */
 
 static int
 wrong_task(void *arg)
@@ -349,8 +353,8 @@ only_the_parent_waits(void *arg)
 }
 
 /*
- * The parent is awake, but has not run yet. It would not wait for a further branch, so that is
- * refused.
+ * Runs when all branches have ended and the parent is ready, but has not run yet. The parent would
+ * not wait for a further branch, so the branch is refused.
  */
 static int
 branch_after_the_end(void *arg)
@@ -449,7 +453,7 @@ within(void *arg)
 	/* After these time limits the task has no deadline. */
 	assert_int_equal(leat_task_sleep(1), 0);
 	assert_int_equal(leat_task_deadline(), LEAT_TASK_NO_DEADLINE);
-	/* A mask keeps the deadline off, so that there is time to clean up. */
+	/* The deadline has no effect inside a mask, so that there is time to clean up. */
 	leat_task_deadline_set(leat_now());
 	assert_int_equal(leat_task_sleep(1), -ETIMEDOUT);
 	leat_task_mask(&mask);

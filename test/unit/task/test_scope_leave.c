@@ -62,7 +62,7 @@ test_leave_cxx(void **state)
 	assert_int_equal(task_test_run(leave_all, (void *)(uintptr_t)block_cases_cxx), 0);
 }
 
-/* A cancelled task leaves a mask by return: then its signal is not masked any more. */
+/* A cancelled task leaves a mask by return: afterwards its waits are refused again. */
 static int
 polite(struct leat_scope *s)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The rules of cancel (doc/guide/cancel.md), one test each: 7 to 11, how the signal affects
- * operations. And the interface of resources.
+ * Rules 7 to 11 of doc/guide/cancel.md, one test each: how the signal of a cancel affects
+ * operations. Then the interface of resources (leat_resource.h).
  */
 
 #include "scope_test.h"
@@ -42,7 +42,9 @@ rule_7(void *arg)
 	return 0;
 }
 
-/* ---- rule 8: an operation ends as its cancel function said; see test_resource.c, too ---- */
+/*
+ * ---- rule 8: an operation ends as its cancel function said; see test_resource_cancel(), too ----
+ */
 
 static int
 rule_8_cancel(void *arg)
@@ -254,7 +256,10 @@ test_resource_is_described(void **state)
 	test_turns(t.r, 1);
 	leat_task_info_get(task, &info);
 	assert_string_equal(info.waits, "stone");
-	/* A cancel does not end this wait: only the other side can. */
+	/*
+	 * `stone` has no cancel function, so a cancel does not end the wait: only
+	 * leat_resource_end() does.
+	 */
 	assert_int_equal(leat_resource_cancel(&w.h.op), 0);
 	assert_int_equal(leat_resource_cancel(&w.h.op), -EALREADY);
 	assert_int_equal(leat_resource_end(&w.h.op, 7), 0);
@@ -263,15 +268,15 @@ test_resource_is_described(void **state)
 }
 
 /*
- * The program itself cancels an operation, and the task that waits for it is not cancelled: what
- * leat_resource_cancel() returns, and the result of the wait.
+ * leat_resource_cancel() of an operation whose task is not cancelled: its result, and the result of
+ * the task's wait.
  */
 static void
 test_resource_cancel(void **state)
 {
 	static const struct {
 		enum leat_cancel answer; /* of the cancel function */
-		int says, result;	 /* of leat_resource_cancel(), of the wait */
+		int says, result;	 /* results of leat_resource_cancel() and of the wait */
 	} cases[] = {
 		{ LEAT_CANCEL_LATE, 0, 1 },
 		{ LEAT_CANCEL_FREED, 1, -ECANCELED },
@@ -297,7 +302,7 @@ test_resource_cancel(void **state)
 	task_test_end(&t);
 }
 
-/* The operation ends inside of its post, or its post fails: the task does not wait. */
+/* The operation ends in its post function, or the post function fails: the task does not wait. */
 static int
 post_ends(struct leat_resource_op *op)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Cancels from outside: leat_scope_cancel() and leat_task_cancel(). */
+/* Cancels from outside a scope: leat_scope_cancel() and leat_task_cancel(). */
 
 #include <pthread.h>
 
@@ -32,7 +32,7 @@ act(void *arg)
 static int
 act_in_task(void *arg)
 {
-	/* Let the others begin to wait. */
+	/* Let the tasks that are to be cancelled begin to wait. */
 	assert_int_equal(leat_task_yield(), 0);
 	assert_int_equal(leat_task_yield(), 0);
 	act(arg);
@@ -172,7 +172,7 @@ scope_moments(void *arg)
 	assert_int_equal(leat_scope_wait(&s), -ECANCELED);
 	assert_int_equal(w[0].h.posts, 0);
 	assert_true(w[0].cancelled);
-	/* A scope without any branch is cancelled. */
+	/* A scope without any branch can be cancelled as well. */
 	leat_scope_init(&s);
 	assert_int_equal(leat_scope_cancel(&s), 0);
 	assert_int_equal(leat_scope_wait(&s), -ECANCELED);
@@ -224,7 +224,7 @@ scope_too_late(void *arg)
 
 RULE(test_scope_too_late, scope_too_late)
 
-/* A branch cancels its siblings and goes on; then a cancel from outside reaches that branch. */
+/* A branch cancels its siblings and goes on. A later cancel from outside reaches that branch. */
 struct second {
 	struct leat_scope s;
 	int slept;
@@ -269,7 +269,7 @@ cancel_after_a_branch(void *arg)
 
 RULE(test_cancel_after_a_branch, cancel_after_a_branch)
 
-/* A mask of the waiting task is for that task only: the branches are cancelled. */
+/* A mask of the waiting task protects only that task: the branches are cancelled. */
 static int
 cancel_below_a_mask(void *arg)
 {
@@ -352,8 +352,8 @@ task_from_anywhere(void *arg)
 RULE(test_task_from_anywhere, task_from_anywhere)
 
 /*
- * leat_task_cancel() of the calling task, of a task that has not begun, one that has ended, and
- * NULL.
+ * leat_task_cancel() of NULL, of the calling task, of a task that has not begun, and of a task that
+ * has ended.
  */
 static int
 cancels_itself(void *arg)
@@ -395,8 +395,8 @@ task_moments(void *arg)
 RULE(test_task_moments, task_moments)
 
 /*
- * A task that is cancelled in a join ends, and the joined task goes on. When a branch is cancelled
- * on its own, its siblings go on.
+ * leat_task_cancel() reaches neither the task that the cancelled task joins, nor the siblings of a
+ * cancelled branch.
  */
 static int
 joins(void *arg)
@@ -463,7 +463,10 @@ references(void *arg)
 	assert_int_equal(leat_task_join(t, NULL), 0);
 	assert_null(leat_task_ref_get(&ref));
 	assert_int_equal(leat_task_cancel(leat_task_ref_get(&ref)), -EINVAL);
-	/* The next task gets the block of the task that ended. */
+	/*
+	 * The next task gets the control block of the ended task, but `ref` still refers to no
+	 * task.
+	 */
 	assert_ptr_equal(leat_task_spawn(ts, "second", sleeps, (void *)10), t);
 	next = leat_task_ref_make(t);
 	assert_null(leat_task_ref_get(&ref));

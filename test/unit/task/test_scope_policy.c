@@ -8,7 +8,7 @@
 #define BRANCHES 4
 #define NONE (-ENOENT)
 
-/* A branch that sleeps, and returns a given result; it does not use cancel. */
+/* A branch that sleeps, and returns a given result. It never cancels its siblings. */
 struct plan {
 	unsigned int us;
 	int ret;
@@ -37,7 +37,7 @@ is_stubborn(void *arg)
 struct policy_case {
 	const char *name;
 	enum leat_scope_policy policy;
-	struct plan plan[BRANCHES]; /* the branches, up to the first plan without a time */
+	struct plan plan[BRANCHES]; /* the branches; the first plan with us = 0 ends the list */
 	unsigned int within;	    /* us; 0: no limit */
 	int ret;		    /* result that leat_scope_wait() must have */
 	int winner;
@@ -299,7 +299,8 @@ break_under_policy(void *arg)
 RULE(test_break_under_policy, break_under_policy)
 
 /*
- * A branch that is cancelled on its own counts as failed, under each policy that looks at failures.
+ * leat_task_cancel() of one branch: its -ECANCELED counts as a failure under each policy that
+ * regards failures.
  */
 static int
 one_is_singled_out(void *arg)
@@ -336,7 +337,7 @@ one_is_singled_out(void *arg)
 
 RULE(test_one_is_singled_out, one_is_singled_out)
 
-/* The signal of a policy goes down the tree, and reaches each task once. */
+/* The cancel that a policy sends also reaches the branches of branches, each once. */
 static int
 policy_descends(void *arg)
 {
@@ -360,7 +361,7 @@ policy_descends(void *arg)
 
 RULE(test_policy_descends, policy_descends)
 
-/* There is no room for a branch, and no result came before: the wait returns -ENOMEM. */
+/* A branch can't be started, and none has succeeded before: the wait returns -ENOMEM. */
 static int
 no_room(void *arg)
 {

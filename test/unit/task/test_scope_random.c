@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Completion against cancel, in ROUNDS rounds. Each round has three branches: one waits in an
- * operation, one cancels, and one completes the operation. They begin in any order, and each acts
- * after 0 to 3 turns. The expected outcome follows from which of post, cancel and completion came
- * first, and from what the resource's cancel function returns.
+ * Races of a completion against a cancel, in ROUNDS rounds. Each round has three branches: one
+ * waits in an operation, one cancels, and one completes the operation. They begin in any order, and
+ * each acts after 0 to 3 turns. The expected outcome follows from which of post, cancel and
+ * completion came first, and from what the resource's cancel function returns.
  */
 
 #include "scope_test.h"
@@ -33,7 +33,7 @@ enum outcome {
 struct race {
 	struct leat_resource_op op;
 	enum leat_cancel answer;
-	unsigned int delay[3]; /* turns before each branch acts */
+	unsigned int delay[3]; /* turns before the post, the cancel, the completion */
 	int result;	       /* the result of the completion */
 	unsigned int posts, cancels, ends;
 	bool worker_ended;
@@ -166,7 +166,10 @@ race_rounds(void *arg)
 			.delay = { dice >> 2 & 1, dice >> 3 & 3, dice >> 5 & 3 },
 			.result = OWN_RESULT,
 		};
-		/* In half of the rounds the scope of the last round is used again. */
+		/*
+		 * In half of the rounds the scope of the last round is used again, without a new
+		 * init.
+		 */
 		if (i == 0 || (dice >> 10 & 1) != 0)
 			leat_scope_init(&s);
 		for (j = 0; j < 3; j++)

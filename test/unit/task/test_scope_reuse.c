@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A scope that has ended is used again, without leat_scope_init(): nothing of its last round is
- * left.
+ * A scope that has ended is used again, without leat_scope_init(): its last round must have no
+ * effect on the next.
  */
 
 #include "scope_test.h"
@@ -35,7 +35,7 @@ sleeps(void *arg)
 	return leat_task_sleep(1000000);
 }
 
-/* Add as many branches as there is room for, and more. */
+/* Add branches until there is no room, and check that one more is refused, too. */
 static void
 fill(struct leat_scope *s)
 {
@@ -93,7 +93,7 @@ end_round(struct leat_scope *s, enum ending how)
 
 /*
  * Run rounds that must be clean: their branches are not born cancelled, and a cancel in them is
- * delivered, as the first one of a scope is.
+ * delivered, as in a new scope.
  */
 static void
 clean_round(struct leat_scope *s)
@@ -154,7 +154,8 @@ test_reuse(void **state)
 }
 
 /*
- * The task is cancelled from outside: the signal holds for later rounds, too, unless it is masked.
+ * A cancelled task uses its scope again: branches and waits of later rounds are refused as well,
+ * except in a mask.
  */
 static int
 reuse_when_cancelled(void *arg)
@@ -219,7 +220,10 @@ ended_scope_of_another(void *arg)
 
 RULE(test_ended_scope_of_another_task, ended_scope_of_another)
 
-/* A scope whose task and struct leat_tasks no longer exist: uses of it must not touch these. */
+/*
+ * A scope whose task and struct leat_tasks no longer exist: calls with this scope must not access
+ * either of them.
+ */
 static struct leat_scope static_scope;
 
 static int

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The rules of cancel (doc/guide/cancel.md), one test each: 1 to 6, which tasks get the signal. */
+/* Rules 1 to 6 of doc/guide/cancel.md, one test each: which tasks get the signal of a cancel. */
 
 #include "scope_test.h"
 
@@ -48,8 +48,8 @@ rule_2(void *arg)
 	for (i = 0; i < MANY; i++) {
 		assert_true(w[i].cancelled);
 		/*
-		 * Never twice: each operation was cancelled once. Never lost: no other one was
-		 * started.
+		 * The signal was not sent twice: the operation was cancelled once. It was not lost:
+		 * no further operation was started.
 		 */
 		assert_int_equal(w[i].h.posts, 1);
 		assert_int_equal(w[i].h.cancels, 1);
@@ -117,7 +117,7 @@ rule_3(void *arg)
 	assert_true(r.after);
 	assert_int_equal(r.h.cancels, 0);
 	assert_int_equal(r.masked_wait, 7);
-	/* The event is set; the wait is refused all the same. */
+	/* The wait is refused although the event is set. */
 	assert_int_equal(r.next_wait, -ECANCELED);
 	return 0;
 }
@@ -254,7 +254,10 @@ skipping_canceller(void *arg)
 	struct skipped *k = arg;
 
 	assert_int_equal(leat_task_event_wait(&k->stayer.cancelled_own), 0);
-	/* A child scope that was cancelled on its own is a success. */
+	/*
+	 * The scope of skipped_main() was cancelled before, by its own branch. This cancel, of the
+	 * scope above it, is still delivered.
+	 */
 	assert_int_equal(leat_scope_cancel_siblings(), 0);
 	assert_int_equal(leat_resource_end(&k->stubborn.h.op, 3), 0);
 	return 0;

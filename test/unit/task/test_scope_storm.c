@@ -9,9 +9,9 @@
  *                                        +-- scopes of random policies: their branches take steps
  *                                        `-- races, cancels of scopes and tasks
  *
- * Each signal is checked when it is sent: it reaches exactly those tasks that a walk of this file
- * finds; the operation in which a task waits is cancelled once, and none is started later. Each
- * round ends, with nothing left.
+ * Each signal is checked when it is sent: it reaches exactly those tasks that expect_scope() or
+ * expect_task() finds; the operation in which such a task waits is cancelled once, and the task
+ * starts no other. Each round ends, and leaves no task behind.
  *
  *     test_scope_storm [ROUNDS]
  */
@@ -39,7 +39,7 @@
 #define TASKS 64
 #define BRANCHES 3
 #define DEPTH 3
-/* Limit of turns of a round, which takes far fewer. */
+/* Maximum turns of a round. A round takes far fewer, unless it hangs. */
 #define TURNS_MAX 100000
 
 static unsigned int nb_rounds = ROUNDS;
@@ -94,7 +94,9 @@ operation(void)
 	bool flagged = (self->cancel & TASK_CANCELLED) != 0;
 	int ret = task_may_wait("storm");
 
-	/* The wait is refused if and only if the signal was there, and is not masked. */
+	/*
+	 * The wait is refused if and only if the task was cancelled, and does not mask its cancel.
+	 */
 	assert_int_equal(ret, flagged && !self->masked ? -ECANCELED : 0);
 	if (ret < 0)
 		return;
@@ -107,8 +109,8 @@ operation(void)
 }
 
 /*
- * Complete each operation with a probability of 1 in 4, or of 1 in 100 if patient: then the cancel
- * of the other thread, however slow that thread is, often comes before the completion.
+ * Complete each operation with a probability of 1 in 4. If patient, only of 1 in 100, so that the
+ * cancel of the other thread often comes before the completion, however slow that thread is.
  */
 static void
 complete_some(bool patient)
@@ -250,7 +252,7 @@ cancel_task(struct leat_task *t, enum from from)
 	delivered[from] += ret == 0;
 }
 
-/* Cancel any scope, or any task but the driver. */
+/* Cancel a random scope, or a random task other than the driver. */
 static void
 cancel_any(enum from from)
 {
@@ -281,7 +283,7 @@ turns(unsigned int n)
 		(void)leat_task_yield();
 }
 
-/* @return the argument for the children of a step: an argument holds the level, one deeper here */
+/* @return the argument for the children of a step, which is their level in the tree of tasks */
 static void *
 deeper(const void *arg)
 {
@@ -423,8 +425,9 @@ struct sender {
 };
 
 /*
- * A reference to a task that goes to the other thread, and comes back as a message that cancels the
- * task. By then the task's block may belong to another task.
+ * A reference to a task. The reactor's thread passes it to the other thread, which sends it back in
+ * a message that cancels the task (on_letter()). By then the task's block may belong to another
+ * task.
  */
 struct letter {
 	struct leat_task_ref ref;
@@ -588,7 +591,7 @@ test_storm(void **state)
 {
 	static const struct leat_ep_conf ep_conf = { .name = "ep",
 						     .ops = LEAT_OP_BIT(LEAT_OP_RECV) };
-	/* Events come within a few turns of 1 us. */
+	/* Look for events of the endpoint every 4 us: a turn takes 1 us. */
 	const struct leat_reactor_conf r_conf = { .idle.policy = LEAT_IDLE_SPIN, .events_us = 4 };
 	const struct leat_tasks_conf conf = { .max_tasks = TASKS };
 	unsigned int i, done = 0, turns_left = TURNS_MAX;
