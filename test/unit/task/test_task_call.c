@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Calls to another reactor: both driven from this thread, then the other reactor on a thread of its
- * own.
+ * leat_task_call() to another reactor. One thread drives both reactors, except in test_threads(),
+ * where the other reactor has its own thread.
  */
 
 #include <pthread.h>
@@ -16,7 +16,7 @@
 
 struct caller {
 	struct leat_reactor *to;
-	int (*fn)(void *arg); /* NULL: callee */
+	int (*fn)(void *arg); /* function to call; NULL: callee() */
 	unsigned int called;
 	unsigned int count;
 };
@@ -106,8 +106,8 @@ nothing(void *arg)
 }
 
 /*
- * The caller's ring is full: the answer comes all the same. The callee's ring is full: the call is
- * refused.
+ * The message ring of the caller's reactor is full: the answer still arrives. The message ring of
+ * the called reactor is full: the call fails with -EAGAIN.
  */
 static void
 test_full(void **state)
@@ -175,8 +175,8 @@ test_deadline(void **state)
 }
 
 /*
- * A call to a reactor that has stopped, or is destroyed, is -ESHUTDOWN unless it was accepted
- * before.
+ * A call to a reactor that has stopped, or is destroyed before it runs, fails with -ESHUTDOWN. A
+ * call that was accepted before the stop still succeeds.
  */
 static void
 test_stopped(void **state)
@@ -248,7 +248,7 @@ test_caller_stops_meanwhile(void **state)
 
 /*
  * Two reactors whose tasks call each other, stopped at the same time or one after the other, in
- * many orders of their turns: both come to rest, and each call has ended.
+ * many orders of their turns: both reactors stop, and each call returns.
  */
 #define PAIR_TASKS 4
 

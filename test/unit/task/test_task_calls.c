@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The calls of one op over real devices: ring, and ring with faults. One fault device refuses posts
- * and shuffles completions; another one has peers that stall for longer than a limit.
+ * leat_task_send() and the other calls that post one op, over a ring device and two fault devices.
+ * The first fault device refuses posts and reorders completions; peers of the second stall for
+ * longer than the time limit of a call.
  */
 
 #include <leat_fabric.h>
@@ -27,7 +28,7 @@ struct side {
 
 struct calls {
 	const char *dev;
-	bool stalls; /* the peer stalls for longer than a limit */
+	bool stalls; /* the peer stalls for longer than a call's time limit */
 	struct side tx, rx;
 	unsigned int seen[MESSAGES];
 	unsigned int received;
@@ -89,7 +90,7 @@ receiver(void *arg)
 	while (c->received < MESSAGES) {
 		from = LEAT_PEER_ANY;
 		ret = leat_task_recv(c->rx.ep, LEAT_PEER_ANY, buf, sizeof(buf), mr, &from, 1000);
-		/* The other receiver may have taken the last message. */
+		/* The other receiver may have received the last message. */
 		if (ret == -ETIMEDOUT)
 			continue;
 		assert_true(ret >= 8);
@@ -145,8 +146,8 @@ one_sided(struct calls *c)
 }
 
 /*
- * The other side is silent: each call takes its whole time limit, and the buffer is then the
- * caller's.
+ * The peer posts nothing: each call lasts its whole time limit, and then the caller may use its
+ * buffer again.
  */
 static void
 too_late(struct calls *c)

@@ -59,7 +59,7 @@ test_yield(void **state)
 	assert_string_equal(trace, "ababab");
 	assert_int_equal(leat_task_state(a), LEAT_TASK_DONE);
 	assert_int_equal(task_test_join(&t, b), 'b');
-	/* A task that has ended, and is not joined, does not keep the reactor's tasks alive. */
+	/* A task that has ended, and is not joined, does not prevent leat_tasks_destroy(). */
 	task_test_end(&t);
 }
 
@@ -172,7 +172,9 @@ test_join_twice(void **state)
 	task_test_end(&t);
 }
 
-/* After a join that has waited, the task keeps nothing of the task that waited. */
+/*
+ * After a join that has waited, the block of the joined task no longer refers to the joining task.
+ */
 static void
 test_join_again(void **state)
 {
@@ -228,7 +230,7 @@ nap(void *arg)
 	return ret;
 }
 
-/* Many sleepers wake in the order of their times. */
+/* Many tasks sleep for different times: each wakes, and none too early. */
 static void
 test_sleep(void **state)
 {
@@ -289,7 +291,10 @@ test_deadline(void **state)
 	assert_int_equal(task_test_run(late, NULL), 0);
 }
 
-/* Outside of tasks no call waits. */
+/*
+ * Outside of tasks, calls that would wait are refused. leat_tasks_create() and leat_task_spawn()
+ * refuse bad arguments.
+ */
 static void
 test_outside(void **state)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/*
- * Costs that are counted: a stop, a telemetry request and a refused branch don't look at each task.
- */
+/* How many tasks a stop, a telemetry request, the watchdog and a refused branch look at. */
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -39,8 +37,8 @@ check_many(unsigned int n)
 
 	many_begin(&t, n, sleep_forever, &ret);
 	/*
-	 * Housekeeping comes every 20 us, in every second turn, and signals 2048 tasks each time.
-	 * That is faster than 256 tasks run in each turn, so the bound is n / 256, with some slack.
+	 * The reactor's housekeeping runs every 20 us, in every second turn, and cancels 2048 tasks
+	 * each time. A turn runs only 256 tasks, so the bound is n / 256 turns, with some slack.
 	 */
 	assert_in_range(stop_quietly(&t), 1, n / 256 + 100);
 	assert_int_equal(ret, -ECANCELED);
@@ -70,8 +68,8 @@ blocks_protect(const struct task_test *t, int prot)
 }
 
 /*
- * When all tasks have the signal, the stop, telemetry and the watchdog look at no task any more:
- * the test makes their blocks unreadable.
+ * When all tasks have been cancelled, the stop, telemetry and the watchdog look at no task any
+ * more. To prove it, the test makes the tasks' control blocks unreadable.
  */
 static void
 test_questions_look_at_no_task(void **state)
@@ -180,7 +178,7 @@ test_ready_is_counted(void **state)
 	task_test_begin(&t, NULL);
 	/* Each of the two counters wraps in a round of its own. */
 	__atomic_store_n(&t.ts->switches, UINT32_MAX - 333,
-			 __ATOMIC_RELAXED); /* the watchdog reads it */
+			 __ATOMIC_RELAXED); /* the watchdog's thread reads it */
 	t.ts->readied += (uint32_t)t.ts->switches;
 	for (round = 0; round < 100; round++) {
 		for (i = 0; i < 10; i++)
@@ -214,7 +212,7 @@ test_ready_is_counted(void **state)
 	task_test_end(&t);
 }
 
-/* Tasks that have ended and were not joined don't count as left. */
+/* A stop reports only tasks that have not ended, not those that ended and were not joined. */
 static void
 test_done_are_not_left(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Mistakes that debug builds report, with the task and the place. */
+/* Mistakes that debug builds report, with the task and the code address of the call. */
 
 #include <semaphore.h>
 
@@ -36,7 +36,7 @@ assert_logged(const char *const *words)
 
 #define ASSERT_LOGGED(...) assert_logged((const char *const[]){ __VA_ARGS__, NULL })
 
-/* The place of calls: this program. */
+/* Code addresses in this program, as reports print them. */
 #define HERE "test_task_debug+0x"
 
 /* ---- another thread ---- */
@@ -103,7 +103,7 @@ test_wrong_thread(void **state)
 		fail_msg("%s", logged);
 	log_free();
 
-	/* The call does its work, as in a release build. */
+	/* The post is reported, and still wakes the waiter, as in a release build. */
 	log_begin();
 	assert_int_equal(leat_task_sem_post(&f.sem), 0);
 	log_end();
@@ -174,8 +174,8 @@ test_scope_left_by_function(void **state)
 	(void)state;
 	if (ASAN) {
 		/*
-		 * With the sanitizer the scope is not on the task's stack, and is freed with its
-		 * function.
+		 * With the sanitizer the scope is not on the task's stack, and is freed when its
+		 * function returns.
 		 */
 		skip();
 		return;
@@ -231,7 +231,7 @@ sets_up_again(void *arg)
 	assert_int_equal(leat_scope_wait(&s), 0);
 	leat_scope_init(&s);
 	assert_int_equal(leat_scope_branch(&s, "a", branch, arg, NULL), 0);
-	/* The branch has ended, but it was not waited for. */
+	/* The branch has ended, but leat_scope_wait() was not called. */
 	assert_int_equal(leat_task_sleep(1000), 0);
 	leat_scope_init(&s);
 	return 0;

@@ -203,7 +203,7 @@ test_other_fault(void **state)
 	assert_null(strstr(text, "leat/task"));
 }
 
-/* The handler is removed with the last tasks. */
+/* leat's SIGSEGV handler is removed when the last struct leat_tasks is destroyed. */
 static void
 test_handler_restored(void **state)
 {
@@ -338,8 +338,8 @@ test_many(void **state)
 }
 
 /*
- * With LEAT_TASK_GUARD_AUTO and no markers in the kernel, most of these stacks have canaries: all
- * have them here.
+ * On a kernel without guard markers, LEAT_TASK_GUARD_AUTO gives most of so many stacks a canary.
+ * Here all have one.
  */
 static void
 test_many_canaries(void **state)
@@ -348,7 +348,9 @@ test_many_canaries(void **state)
 	check_many(LEAT_TASK_GUARD_CANARY);
 }
 
-/* The peak use of a stack is measured, and its memory given back. */
+/*
+ * The peak use of a stack is measured. leat_tasks_trim() returns the stack's memory to the system.
+ */
 static void
 test_trim(void **state)
 {
@@ -388,7 +390,7 @@ hog(void *arg)
 	leat_tasks_stats_get(leat_tasks_self(), &s);
 	assert_int_equal(s.hogs, 0);
 	task_watch_scan(101 * ms);
-	/* Reported once. */
+	/* The task is reported only once. */
 	task_watch_scan(1000 * ms);
 	leat_tasks_stats_get(leat_tasks_self(), &s);
 	assert_int_equal(s.hogs, 1);
@@ -455,7 +457,7 @@ test_watchdog(void **state)
 static int
 stubborn(void *arg)
 {
-	/* This task ignores its cancel. */
+	/* Mask the cancel of this task. */
 	leat_task_current()->masked = 1;
 	return leat_task_sleep(*(uint64_t *)arg);
 }
@@ -479,7 +481,7 @@ orphan_maker(void *arg)
 	return leat_task_detach(c);
 }
 
-/* A stop whose deadline passes names the tasks that are left, and keeps them. */
+/* A stop whose deadline passes logs the tasks that have not ended, and keeps them. */
 static void
 test_stop_names(void **state)
 {
@@ -513,7 +515,7 @@ test_stop_names(void **state)
 	task_test_end(&t);
 }
 
-/* Tasks that heed their cancel end with the stop. */
+/* Tasks that do not mask their cancel end during the stop. */
 static void
 test_stop_cancels(void **state)
 {
@@ -542,7 +544,7 @@ on_line(void *arg, const char *line)
 	task_test_append(arg, SHOWN_MAX, "\n");
 }
 
-/* The tree shows a thousand tasks, each once, below its parent. */
+/* The tree shows each of 364 tasks once, below its parent. */
 static int
 grow(void *arg)
 {

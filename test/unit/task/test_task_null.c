@@ -63,7 +63,10 @@ test_detach_of_spawn_without_room(void **state)
 	task_test_end(&t);
 }
 
-/* In a task: join of spawn, without room for the child, is refused in the same way. */
+/*
+ * In a task, leat_task_join(leat_task_spawn()) without room for the child is refused in the same
+ * way.
+ */
 static int
 spawns_too_many(void *arg)
 {
@@ -92,8 +95,8 @@ test_join_of_spawn_without_room(void **state)
 }
 
 /*
- * Calls are refused without a struct leat_tasks: its constructor failed, or was not called on a
- * reactor's thread.
+ * Calls are refused without a struct leat_tasks: its constructor failed, or leat_tasks_self() was
+ * called where no reactor runs.
  */
 static void
 test_no_tasks(void **state)
@@ -140,7 +143,7 @@ calls_no_reactor(void *arg)
 	return leat_task_call(NULL, sleeper, NULL, NULL);
 }
 
-/* Questions about NULL have harmless answers. */
+/* Functions that read state accept NULL: they return an empty value or -EINVAL. */
 static void
 test_questions(void **state)
 {
@@ -164,7 +167,7 @@ test_questions(void **state)
 	assert_int_equal(task_test_run(calls_no_reactor, NULL), -EINVAL);
 }
 
-/* The stack of a task that has not begun is not in use. */
+/* A task that has not begun uses no bytes of its stack. */
 static void
 test_stack_of_one_that_has_not_begun(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Tasks that wait for ops, over a driver that does what the test says. */
+/* Tasks that wait for ops, over the mock driver: the test decides when each op completes. */
 
 #include <leat_fabric.h>
 #include <leat_task_op.h>
@@ -116,7 +116,7 @@ wait_all(void *arg)
 	return leat_task_op_wait_all(o->ep, o->ops, o->n);
 }
 
-/* Ops come back over any number of turns, in any order. */
+/* leat_task_op_wait_all() returns when the last op has completed, after any number of turns. */
 static void
 test_wait_all(void **state)
 {
@@ -136,7 +136,7 @@ test_wait_all(void **state)
 	/* The result is the first failure, in the order of the array. */
 	assert_int_equal(task_test_join(&o.t, task), -EMSGSIZE);
 
-	/* Some ops came back before the wait. */
+	/* An op has completed before the wait begins. */
 	o.n = 3;
 	task = task_test_spawn(&o.t, "later", wait_later, &o);
 	test_turns(o.t.r, 1);
@@ -188,7 +188,7 @@ test_wait_any(void **state)
 	}
 	assert_int_equal(task_test_join(&o.t, task), 0);
 	end(&o);
-	/* Two ops come back at once: the second wait does not wait. */
+	/* Two ops complete in one turn: the second leat_task_op_wait_any() returns at once. */
 	begin(&o, 2, OPS);
 	task = task_test_spawn(&o.t, "any", wait_any, &o);
 	test_turns(o.t.r, 1);
@@ -200,7 +200,7 @@ test_wait_any(void **state)
 	end(&o);
 }
 
-/* A cancelled task's ops are cancelled, and waited for. */
+/* When a task is cancelled, its ops are cancelled, and its wait ends when they have completed. */
 static void
 test_cancel(void **state)
 {
@@ -214,7 +214,7 @@ test_cancel(void **state)
 	assert_int_equal(task_cancel(task), 0);
 	assert_int_equal(task_test_join(&o.t, task), -ECANCELED);
 
-	/* The device can't cancel: the wait ends when the ops do. */
+	/* The device can't cancel ops: the wait ends when the ops complete by themselves. */
 	mock.can_cancel = false;
 	task = task_test_spawn(&o.t, "all", wait_all, &o);
 	test_turns(o.t.r, 1);
@@ -269,10 +269,10 @@ test_run(void **state)
 	mock_finish(o.ep, 0, 0, 0);
 	test_turns(o.t.r, 10);
 	assert_int_equal(mock.nb_ops, 2);
-	/* The task is cancelled while it waits for room: it still waits for the posted ops. */
 	mock_finish(o.ep, 0, 0, 0);
 	mock_finish(o.ep, 0, 0, 0);
 	assert_int_equal(task_test_join(&o.t, task), 0);
+	/* The task is cancelled while it waits for room: it still waits for the posted ops. */
 	task = task_test_spawn(&o.t, "run", run_some, &o);
 	test_turns(o.t.r, 10);
 	mock.can_cancel = false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Calls with which a task posts one op and waits for it (leat_task_send() and the like), over a
- * driver that does what the test says: results, and how exactly time limits are kept.
+ * Calls with which a task posts one op and waits for it (leat_task_send() and the like), over the
+ * mock driver: their results, and how exactly they keep time limits.
  */
 
 #include <leat_fabric.h>
@@ -62,7 +62,7 @@ send_one(void *arg)
 
 	o->ret = leat_task_send(o->ep, o->peer, o->buf, sizeof(o->buf), NULL, o->timeout_us);
 	o->took = test_clock - since;
-	/* The deadline that the call set is removed. */
+	/* The call has removed the deadline that it set. */
 	assert_true(leat_task_deadline() == LEAT_TASK_NO_DEADLINE);
 	return 0;
 }
@@ -228,8 +228,8 @@ send_within(void *arg)
 }
 
 /*
- * The time limit of a call passes, and the device can't recall the op: the connection is ended, and
- * the op ends with it.
+ * The time limit of a call passes, and the device can't recall the op: the call ends the
+ * connection, and thereby the op.
  */
 static void
 test_not_recalled(void **state)
@@ -260,7 +260,7 @@ test_not_recalled(void **state)
 	assert_int_equal(mock.nb_disconnect, 1);
 	assert_int_equal(mock.disconnect_status, -ETIMEDOUT);
 	/*
-	 * The call ends at its limit of 5000 us or later, by at most the time between two looks at
+	 * The call ends at its limit of 5000 us or later, by at most the time between two reads of
 	 * the endpoint's events.
 	 */
 	assert_in_range(o.took, 5000 * US, 7500 * US);

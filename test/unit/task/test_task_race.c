@@ -10,7 +10,7 @@
 #define BRANCHES 4
 #define NEVER UINT64_MAX
 
-/* A function that sleeps, and returns a given result; it does not use cancel. */
+/* A function that sleeps, and returns a given result. It cancels nothing. */
 struct plan {
 	uint64_t us;
 	int ret;
@@ -39,7 +39,10 @@ runs(void *arg)
 	return ret < 0 ? ret : p->ret;
 }
 
-/* A race or an all: its functions (in), and what it must give as a whole and of each (out). */
+/*
+ * A call of leat_task_race(), leat_task_all() or leat_task_run(): its functions (in), the result
+ * and duration that it must have, and the result and begin of each function (out).
+ */
 struct race_case {
 	const char *name;
 	enum leat_scope_policy policy;
@@ -271,7 +274,7 @@ no_room(void *arg)
 	(void)arg;
 	for (i = 0; i < 3; i++)
 		b[i] = (struct leat_task_branch){ .fn = runs, .arg = &p[i] };
-	/* The race goes on with the functions that run. */
+	/* The race goes on with the function that could be started. */
 	assert_int_equal(leat_task_race(b, 3), 0);
 	assert_int_equal(b[0].ret, 5);
 	assert_int_equal(b[1].ret, -ENOMEM);
@@ -284,7 +287,7 @@ no_room(void *arg)
 	p[0].ret = -EIO;
 	assert_int_equal(leat_task_race(b, 3), -ENOMEM);
 	assert_int_equal(b[0].ret, -EIO);
-	/* With leat_task_all() no function may be missing. */
+	/* leat_task_all() fails if one function can't be started. */
 	p[0].ret = 5;
 	assert_int_equal(leat_task_all(b, 3), -ENOMEM);
 	assert_int_equal(b[0].ret, -ECANCELED);
@@ -330,7 +333,7 @@ test_no_room(void **state)
 /* ---- cancelled from outside ---- */
 
 struct outside {
-	uint64_t after_us; /* time at which p[1] is due, us; the low byte: that of p[0] */
+	uint64_t after_us; /* due time of p[1], us; its low byte alone is that of p[0] */
 	struct plan p[2];
 	struct leat_task_branch b[2];
 	int ret;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Stopping: every task gets the signal, also tasks that are spawned meanwhile. */
+/* The stop of a reactor cancels every task, also tasks that are spawned during the stop. */
 
 #include "stop_test.h"
 
@@ -73,8 +73,8 @@ test_spawned_nested(void **state)
 }
 
 /*
- * Tasks spawned at once by one task that cleans up, more than existed before: their blocks come
- * after all blocks that existed when the stop began its walk.
+ * A task that cleans up spawns more tasks at once than existed before. Their blocks come after all
+ * blocks that existed when the stop began to cancel tasks, block by block.
  */
 #define CROWD (SANITIZED ? 500 : 3000)
 
@@ -184,7 +184,7 @@ test_spawned_by_message(void **state)
 	s.ts = t.ts;
 	leat_reactor_stop(t.r, DEADLINE_US);
 	for (; turns < 10000 && ret >= 0; turns++) {
-		/* One in each turn, until the reactor takes no more. */
+		/* Send one message in each turn, until the reactor accepts no more. */
 		ret = leat_reactor_call(t.r, spawning_message, &s);
 		assert_true(ret == 0 || ret == -ESHUTDOWN);
 		ret = leat_reactor_turn(t.r);
@@ -239,7 +239,10 @@ says_goodbye(void *arg)
 	return 0;
 }
 
-/* Tasks that a clean-up spawns can mask their cancel, and then have until the deadline. */
+/*
+ * Tasks that a clean-up spawns can mask their cancel, and then may run until the deadline of the
+ * stop.
+ */
 static void
 test_cleanup_may_spawn_and_wait(void **state)
 {
@@ -389,8 +392,8 @@ test_not_cancelled_after_a_stop(void **state)
 	assert_int_equal(leat_task_detach(task_test_spawn(&t, "s", spawn_and_sleep, &fresh)), 0);
 	test_clock += 2 * DEADLINE_US * (uint64_t)US;
 	/*
-	 * A stop before a run begins: in the run's first housekeeping all tasks are cancelled
-	 * again.
+	 * The stop is requested before the run begins: the first housekeeping of the run cancels
+	 * all tasks again.
 	 */
 	leat_reactor_stop(t.r, LEAT_REACTOR_STOP_NO_DEADLINE);
 	assert_int_equal(leat_reactor_run(t.r), 0);

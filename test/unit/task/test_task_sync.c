@@ -62,14 +62,14 @@ holder(void *arg)
 	assert_int_equal(leat_task_mutex_lock(&st.m), -EDEADLK);
 	note(arg);
 	assert_int_equal(leat_task_sleep(10), 0);
-	/* No other task was in the section. */
+	/* No other task was in the critical section. */
 	assert_int_equal(st.order[st.n - 1], *(int *)arg);
 	assert_int_equal(leat_task_mutex_unlock(&st.m), 0);
 	assert_int_equal(leat_task_mutex_unlock(&st.m), -EPERM);
 	return 0;
 }
 
-/* First come, first served; a cancelled task does not get the mutex. */
+/* Tasks get the mutex in the order of their calls; a cancelled task does not get it. */
 static void
 test_mutex(void **state)
 {
@@ -98,8 +98,8 @@ test_mutex(void **state)
 }
 
 /*
- * The owner passes the mutex to the waiting task; a task that comes in between does not get it,
- * cancelled or not.
+ * The unlock passes the mutex to the waiting task, even if that task is cancelled before it runs. A
+ * task that calls lock in between does not get it first.
  */
 static int
 snatcher(void *arg)
@@ -140,7 +140,7 @@ test_mutex_handed_over(void **state)
 	task_test_begin(&t, NULL);
 	w = task_test_spawn(&t, "waiter", lock_once, NULL);
 	s = task_test_spawn(&t, "snatcher", snatcher, w);
-	/* The snatcher has to run first. */
+	/* Put the snatcher before the waiter in the list of ready tasks. */
 	assert_ptr_equal(t.ts->ready.head, w);
 	t.ts->ready.head = s;
 	s->next = w;

@@ -76,7 +76,7 @@ test_tree(void **state)
 	assert_non_null(p);
 	assert_int_equal(pthread_create(&thread, NULL, run, r), 0);
 
-	/* Until the task waits. */
+	/* Repeat the request until both tasks wait. */
 	do {
 		s = telemetry_ask(sock, "/leat/tasks,0");
 		c = strstr(s, "\"waits\"");
@@ -118,8 +118,8 @@ test_tree(void **state)
 }
 
 /*
- * The reactor is not driven: the answer says so instead of waiting for ever; the late answer is
- * freed.
+ * No thread runs the reactor: the request returns an error instead of waiting for ever. The
+ * reactor's late answer is freed.
  */
 static void
 test_no_answer(void **state)

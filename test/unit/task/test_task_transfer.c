@@ -6,7 +6,8 @@
  * wait ended, and not before: the test then writes to the buffer, and checks that nothing else
  * does.
  *
- * The device is the argument, or that of the driver which the program is named after.
+ * The device is the program's argument. Without one it is ofi with TCP if the name of the program
+ * contains "ofi", else ring.
  */
 
 #include <stdlib.h>
@@ -19,7 +20,7 @@
 #include "../reactor/reactor_test.h"
 
 #define SIZE ((size_t)64 << 20)
-#define STRIDE 4096 /* distance of the checked bytes of a buffer */
+#define STRIDE 4096 /* distance of the checked bytes of a buffer, bytes */
 #define LIMITS 9
 
 static const char *vdev;

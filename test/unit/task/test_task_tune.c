@@ -14,7 +14,10 @@ set(struct task_test *t, const char *value)
 
 	if (ret < 0)
 		return ret;
-	/* No owner serves the object: the control thread applies the change. */
+	/*
+	 * No owner serves this object, so the control thread would apply the change: do its work
+	 * here.
+	 */
 	ret = o->conf.apply(o->conf.arg, o->change_want, o->change_mask);
 	memcpy(o->conf.settings, o->change_want, o->conf.schema->settings_c_size);
 	return ret;
@@ -33,7 +36,10 @@ test_hog(void **state)
 	assert_int_equal(t.ts->hog_us, 5000);
 	assert_int_equal(set(&t, "never"), 0);
 	assert_int_equal(t.ts->hog_us, LEAT_TASK_HOG_NEVER);
-	/* The setting has ended the watchdog: the end of the tasks must not end it again. */
+	/*
+	 * The value "never" has removed these tasks from the watchdog: their end must not do it
+	 * again.
+	 */
 	task_test_end(&t);
 
 	task_test_begin(&t, &never);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The watchdog over work outside of tasks: pollers, timers, messages, events of endpoints. It looks
- * while such work runs, at times that the test sets.
+ * The watchdog over work outside of tasks: pollers, timers, messages, events of endpoints. The test
+ * calls the watchdog's scan while such work runs, with times that it chooses.
  */
 
 #include <leat_fabric.h>
@@ -29,7 +29,7 @@ hogs(void)
 	return (unsigned int)s.hogs;
 }
 
-/* Spend 100 ms in which the caller does not return. */
+/* Show the watchdog a time in which the caller runs for 100 ms and more. */
 static void
 hog(void)
 {
@@ -39,7 +39,7 @@ hog(void)
 	task_watch_scan(ns += 99 * NS_PER_MS);
 	assert_int_equal(hogs(), before);
 	task_watch_scan(ns += NS_PER_MS);
-	/* Reported once. */
+	/* The caller is reported only once. */
 	task_watch_scan(ns += 1000 * NS_PER_MS);
 	assert_int_equal(hogs(), before + 1);
 	calls++;
@@ -56,7 +56,7 @@ poller(void *arg, uint64_t now)
 	return 0;
 }
 
-/* A function that returns quickly: however many calls there are, none of them is long. */
+/* A poller that returns after 60 ms: it must not be reported, however often it is called. */
 static int
 quick_poller(void *arg, uint64_t now)
 {
@@ -194,8 +194,8 @@ test_message(void **state)
 }
 
 /*
- * While this message runs, its cell in the ring is overwritten by later messages: the report can't
- * name the function.
+ * While this message runs, later messages overwrite its cell in the ring, so the report can't name
+ * the function.
  */
 static void
 message_overwritten(void *arg)
