@@ -5,6 +5,10 @@
 /*
  * Shared by the tests of the channel: a channel in memory that children of a fork see, and frames
  * all of whose bytes follow from the frame's number, so that a test sees a torn frame.
+ *
+ * Words of channel_pvt.h that the tests use: a granule is 64 bytes of the buffer; its mark is the
+ * word that holds its state and owner; a lap is one round through the buffer; readers set a
+ * reservation aside when they go past it because its writer is slow.
  */
 
 #include <errno.h>
@@ -35,7 +39,9 @@ shared_make(struct shared *s, const struct leat_channel_conf *conf)
 	assert_int_equal(leat_channel_format(s->mem, s->bytes, conf), 0);
 }
 
-/* As shared_make(), but in a file: participants of a file have locks. */
+/*
+ * As shared_make(), but in a file. Each participant then holds a lock on the file while it lives.
+ */
 static inline void
 shared_make_file(struct shared *s, const struct leat_channel_conf *conf)
 {
@@ -65,8 +71,8 @@ shared_try(const struct shared *s, const struct leat_channel_opts *opts)
 }
 
 /*
- * Attach a participant. Without opts it does not look for dead participants at intervals: the test
- * decides when.
+ * Attach a participant. Without opts it checks for dead participants only after a minute, so that
+ * the test decides when they are found.
  */
 static inline struct leat_channel *
 shared_attach(const struct shared *s, const struct leat_channel_opts *opts)
@@ -80,8 +86,8 @@ shared_attach(const struct shared *s, const struct leat_channel_opts *opts)
 }
 
 /*
- * Leave a dead participant behind, which holds up to n frames and has reserved one more of len
- * bytes.
+ * Leave a dead participant behind: a process that peeks up to n frames, reserves one more of len
+ * bytes, and exits.
  */
 static inline void
 shared_make_dead(const struct shared *s, unsigned int n, uint32_t len)
@@ -119,7 +125,7 @@ frame_fill(uint8_t *data, uint32_t len, uint32_t n)
 		data[i] = (uint8_t)(n * 7 + i);
 }
 
-/* @return whether the frame is not torn */
+/* @return whether the payload is whole, as frame_fill() wrote it; *n gets the frame's number */
 static inline bool
 frame_whole(const uint8_t *data, uint32_t len, uint32_t *n)
 {

@@ -3,8 +3,8 @@
 #define KILL_H
 
 /*
- * The scenarios, kill_scenarios.c: what the child does when it is killed, and what must be true
- * afterwards. test_channel_kill.c does the killing.
+ * Scenarios in which test_channel_kill.c kills a child process that uses a channel:
+ * kill_scenarios.c says what the child does, and what must be true for the survivors afterwards.
  */
 
 #include <stdatomic.h>
@@ -47,8 +47,8 @@ enum with {
 	SLOW_FIRST,
 	SLOW_LAST, /* as SLOW_FIRST, but it commits after the survivor has read the others */
 	/*
-	 * a reader died in the middle of reading, and a writer in the middle of reserving; the ring
-	 * is full
+	 * a reader has died that held three frames, and a writer that had reserved one; the ring is
+	 * full
 	 */
 	TWO_DEAD,
 };

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What the child is doing when it is killed, and what must be true for the survivors. */
+/*
+ * What the child is doing when it is killed, and what must be true for the survivors; see kill.h.
+ */
 
 #include "kill.h"
 
@@ -161,8 +163,8 @@ check_dropped(const struct ctx *c, const struct leat_channel *ch, const uint32_t
 	for (n = 0; n < c->sc->present; n++)
 		assert_int_equal(got[n], n < 3 ? 0 : 1);
 	/*
-	 * A participant that is killed between dropping and counting has dropped one more than is
-	 * counted.
+	 * A participant that is killed between dropping and counting has dropped one frame more
+	 * than it has counted.
 	 */
 	assert_in_range(count_of(ch, LEAT_CHANNEL_LOST), 2, 3);
 }
@@ -177,7 +179,7 @@ check_read(const struct ctx *c, const struct leat_channel *ch, const uint32_t *g
 	for (n = 0; n < PRESENT; n++) {
 		assert_true(got[n] <= 1);
 		missing += got[n] == 0;
-		/* The child asked for three frames. */
+		/* The child peeks at most the first three frames. */
 		if (n >= 3)
 			assert_int_equal(got[n], 1);
 	}
@@ -219,8 +221,8 @@ check_oldest(const struct ctx *c, const struct leat_channel *ch, const uint32_t 
 			assert_int_equal(gone++, n);
 	}
 	/*
-	 * A participant that is killed between throwing away and counting has thrown away one more
-	 * than is counted.
+	 * A participant that is killed between overwriting and counting has overwritten one frame
+	 * more than it has counted.
 	 */
 	assert_in_range(gone - count_of(ch, LEAT_CHANNEL_OVERWRITTEN), 0, 1);
 	assert_true(got[CHILD] <= 1);
@@ -231,8 +233,8 @@ check_oldest(const struct ctx *c, const struct leat_channel *ch, const uint32_t 
 const struct scenario kill_scenarios[] = {
 	{ "send", { .size = SIZE }, { 0 }, PRESENT, 0, false, act_send, check_send },
 	/*
-	 * Only 64 bytes are left before the buffer's end, so a link to the buffer's begin comes
-	 * before the frame.
+	 * Only 64 bytes are left before the buffer's end: an empty frame fills them, and the frame
+	 * is at the buffer's begin.
 	 */
 	{ "send with link",
 	  { .size = SIZE, .start = SIZE - 64 },

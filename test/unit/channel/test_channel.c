@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * One thread: what each call does, each policy, and the known ways in which a shared ring can fail.
+ * What each call and each policy does, in one thread, and the known ways in which a shared ring can
+ * fail.
  */
 
 #include <stdio.h>
@@ -55,7 +56,10 @@ lengths_out_of_range(void **state)
 	shared_free(&s);
 }
 
-/* Frames pass at each position of a lap, near 2^64 and across it, and where the lap bits wrap. */
+/*
+ * Frames are delivered at each position in the buffer, also near and across 2^64, and where the lap
+ * in the marks wraps.
+ */
 static void
 positions_near_2_64(void **state)
 {
@@ -127,7 +131,10 @@ full_without_reader(void **state)
 	}
 }
 
-/* Run a process that takes frames, or reserves one, and dies with them. */
+/*
+ * Run a process that peeks `take` frames, reserves one of `reserve` bytes, and dies while it holds
+ * them. 0: none.
+ */
 static void
 die_with(const struct shared *s, unsigned int take, uint32_t reserve)
 {
@@ -192,8 +199,8 @@ full_with_dead_reader(void **state)
 }
 
 /*
- * A dead writer's reservation begins at a granule that has the mark of an older, larger frame, or
- * no mark: recovery must see that the reservation is of this lap.
+ * A dead writer's reservation lies where the buffer has marks of older, larger frames, or none:
+ * recovery must not mistake these for marks of this lap.
  */
 static void
 recovery_is_not_fooled_by_older_marks(void **state)
@@ -255,7 +262,7 @@ dead_writer_holds_nobody_up(void **state)
 	shared_free(&s);
 }
 
-/* A writer that stands still is not dead: others do not take its reservation. */
+/* A writer that stands still is not dead: others do not recover its reservation. */
 static void
 a_stalled_writer_is_not_dead(void **state)
 {
@@ -376,8 +383,7 @@ attach_to_a_live_channel(void **state)
 	assert_int_equal(recv_number(more, &n), -EAGAIN);
 	assert_int_equal(recv_number(ch, &n), -EAGAIN);
 	/*
-	 * The slot of a dead participant is free again: `third` gets it, and the block has no other
-	 * one.
+	 * The slot of a dead participant is free again: `third` gets it, and then no slot is free.
 	 */
 	die_with(&s, 0, LEN);
 	{

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Frames whose writer stands still between reserving and committing: readers go past them, and lose
- * none.
+ * Frames whose writer stands still between reserving and committing: readers set them aside (go
+ * past them), and lose none.
  */
 
 #include <stdatomic.h>
@@ -14,7 +14,7 @@
 
 #define SMALL 4096
 #define LEN 100
-#define PATIENCE (8 * CHAN_LOOKS) /* this many looks set aside several reservations in a row */
+#define PATIENCE (8 * CHAN_LOOKS) /* this many polls set aside several reservations in a row */
 
 struct trio {
 	struct shared s;
@@ -32,7 +32,7 @@ trio_make(struct trio *t)
 	t->reader = shared_attach(&t->s, NULL);
 }
 
-/* Close a channel of which all frames are read and all granules are free again. */
+/* Check that all frames are read and all granules are free again, and close the channel. */
 static void
 trio_free(struct trio *t)
 {
@@ -61,7 +61,7 @@ reserve_number(struct leat_channel *ch, uint32_t n)
 	frame_fill(p, LEN, n);
 }
 
-/* As recv_number(), for a reader that polls. */
+/* As recv_number(), but poll up to PATIENCE times. */
 static int
 recv_polling(struct leat_channel *ch, uint32_t *n)
 {
@@ -184,8 +184,8 @@ who_waits_goes_past_it(void **state)
 }
 
 /*
- * A is set aside, then committed, then B of the same writer is sent: every reader gets A first,
- * also in one burst.
+ * Frame A (10) is set aside, then committed, then its writer sends frame B (11): every reader gets
+ * A before B, also in bursts.
  */
 static void
 one_writers_order_holds(void **state)
@@ -217,7 +217,10 @@ one_writers_order_holds(void **state)
 	trio_free(&t);
 }
 
-/* What was reserved before the END is delivered or aborted before any call reports the end. */
+/*
+ * A frame that was reserved before the END is delivered, or aborted, before any call reports the
+ * end.
+ */
 static void
 the_end_waits_for_it(void **state)
 {
@@ -260,8 +263,8 @@ the_end_waits_for_it(void **state)
 }
 
 /*
- * A participant that sleeps at the END, or for room, is woken when the reservation's writer
- * commits, aborts, or closes.
+ * A participant sleeps until the channel ends, or until there is room, and a reservation that was
+ * set aside prevents both: the writer's abort wakes the participant.
  */
 static void
 its_end_wakes_who_sleeps(void **state)
@@ -311,8 +314,8 @@ its_end_wakes_who_sleeps(void **state)
 }
 
 /*
- * A burst that is set aside is delivered whole and in order; an aborted one not at all. A writer
- * that never commits does not hold up the readers.
+ * A reservation that was set aside does not hold up readers, but it keeps its room until its writer
+ * aborts it, or commits it and the frame is read or overwritten.
  */
 static void
 bursts_and_aborts(void **state)
@@ -382,11 +385,14 @@ its_writer_dies(void **state)
 	assert_int_equal(waitpid(pid, &st, 0), pid);
 	assert_int_equal(st, 0);
 	assert_int_equal(send_number(t.writer, 1, LEN), 0);
-	/* Set aside at once: no participant has checked yet whether the writer is alive. */
+	/*
+	 * The reservation is set aside at once, before any participant has checked whether its
+	 * writer is alive.
+	 */
 	assert_int_equal(chan_ready(t.reader, true), 1);
 	assert_int_equal(mark_state(*chan_mark(t.reader, 0)), CHAN_ASIDE);
 	expect(t.reader, 1);
-	/* A writer without room finds that the participant is dead. */
+	/* A writer that has no room finds that the reservation's writer is dead. */
 	for (n = 2; n < SMALL / 64; n++) {
 		unsigned int i;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * How long calls take, by a clock that advances only while they sleep. Other participants act at
- * given times of that clock.
+ * How long calls take, by a mock clock that advances only while a call sleeps. Other participants
+ * act at given times of that clock.
  */
 
 #include "channel_pvt.h"
@@ -36,7 +36,7 @@ int(nanosleep)(const struct timespec *ts, struct timespec *left)
 }
 /* NOLINTEND(readability-inconsistent-declaration-parameter-name) */
 
-/* A reader that takes a frame at each of these times. */
+/* A reader that receives a frame at each of these times. */
 static struct {
 	struct leat_channel *ch;
 	uint64_t at[16];

@@ -24,7 +24,7 @@ static const struct leat_channel_opts opts = { .check_ms = 1 };
 struct cut {
 	char name[64];
 	int fd;
-	struct leat_channel *ch, *joined, *other; /* other: with a mapping of its own */
+	struct leat_channel *ch, *joined, *other; /* joined shares the mapping of ch */
 };
 
 static void
@@ -67,8 +67,8 @@ check_broken(struct cut *c, struct leat_channel *ch)
 
 	(void)c;
 	/*
-	 * The rest of a page that is still partly in the file reads as zeros:
-	 * leat_channel_recover() sees that.
+	 * If the file still has a part of a page, the rest of that page reads as zeros, which
+	 * leat_channel_recover() detects.
 	 */
 	assert_int_equal(leat_channel_recover(ch), -EPROTO);
 	assert_int_equal(leat_channel_peek(ch, &f, 1), -EPROTO);
@@ -220,7 +220,10 @@ on_former(int sig)
 	siglongjmp(back, sig);
 }
 
-/* @return a page of another file that was truncated to nothing */
+/*
+ * @return a mapped page of a file that is no channel and was truncated to 0 bytes: access raises
+ * SIGBUS
+ */
 static volatile char *
 cut_page(void)
 {
@@ -286,7 +289,8 @@ on_later(int sig, siginfo_t *info, void *context)
 
 /*
  * A handler that is installed after the library's handler passes the signal on to it. Then the
- * library installs its handler once more, in front: neither handler calls itself without end.
+ * library installs its handler once more, in front: the handlers must not call each other without
+ * end.
  */
 static void
 a_later_handler_may_call_ours(void **state)
@@ -324,8 +328,8 @@ a_later_handler_may_call_ours(void **state)
 }
 
 /*
- * More mappings than one part of the library's table has room for. They are removed one by one, and
- * each truncated file fails its own channel only.
+ * More mappings than one part of the table in guard.c has room for. They are removed one by one,
+ * and only the channels whose files were truncated fail.
  */
 static void
 many_channels(void **state)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Dead or alive: what a participant holds goes to others once its process has died or has called
+ * Frames that a participant holds go to other participants once its process has died or has called
  * exec(), and never before. This holds for an observer in another pid, time or mount namespace, and
  * with another namespace's /proc or none.
  */
@@ -165,7 +165,7 @@ recover_one(struct leat_channel *ch)
 
 /* ---- exec() ---- */
 
-/* Frames that a process peeked come back, in order, when it calls exec() and lives on. */
+/* Frames that a process has peeked are delivered again, in order, once it has called exec(). */
 static void
 exec_gives_back(enum by by, unsigned int frames)
 {
@@ -209,7 +209,8 @@ exec_with_a_burst_in_hand(void **state)
 }
 
 /*
- * The next program of the same process attaches again, and receives the frames that it had peeked.
+ * The next program of the same process attaches again, and receives the frame that the process had
+ * peeked.
  */
 static void
 exec_and_attach_again(void **state)
@@ -258,8 +259,8 @@ read_five(const char *name)
 /* ---- fork() ---- */
 
 /*
- * A child that inherited all descriptors of its parent lives on: that does not keep the parent's
- * participant alive.
+ * A participant's process dies, and its child, which inherited all descriptors, lives on: the
+ * participant counts as dead.
  */
 static void
 a_child_keeps_no_parent_alive(void **state)
@@ -346,8 +347,8 @@ a_child_closes_nothing(void **state)
 /* ---- locks ---- */
 
 /*
- * A process that may only read the file can't make a dead owner look alive. A process that may
- * write it and locks all of it keeps others from attaching, no more.
+ * A process that may only read the file, and locks it, can't make a dead owner look alive: it only
+ * keeps others from attaching.
  */
 static void
 locks_of_strangers(void **state)
@@ -427,8 +428,8 @@ handles_of_one_process(void **state)
 }
 
 /*
- * The name is unlinked, or is that of another channel by now: a process that joins becomes a
- * participant of the same channel.
+ * leat_channel_join() attaches to the channel of the handle, even if its name was unlinked, or
+ * names another channel by now.
  */
 static void
 join_without_its_name(void **state)
@@ -544,7 +545,7 @@ go_to(enum where where, pid_t holder, pid_t *init)
 
 #define SKIPPED 77
 
-/* The observer: the frame is the holder's as long as the holder lives, and then the observer's. */
+/* The observer: it must not get the frame while the holder lives, and must get it afterwards. */
 static int
 look(const struct block *b, const struct holder *h, bool may_refuse, int ready)
 {
@@ -581,8 +582,8 @@ go_and_look(const struct block *b, enum where where, const struct holder *h, pid
 	    int ready)
 {
 	/*
-	 * Attach is refused where dead and alive can't be told apart, or where a memfd can't be
-	 * reopened.
+	 * Attach may be refused where a dead participant can't be told from a living one, or where
+	 * a memfd can't be reopened.
 	 */
 	bool may_refuse = b->by == BY_MEMORY || (b->by == BY_FD && where >= OTHER_PROC);
 	pid_t pid, init = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What consumers learn of frames: whether a frame was delivered before, how large it is, and which
+ * What calls report of frames: whether a frame was delivered before, how large it is, and how many
  * frames of a burst were sent.
  */
 
@@ -38,8 +38,8 @@ unmake(struct shared *s, struct leat_channel *ch)
 }
 
 /*
- * A reader dies with three frames: these are delivered as redelivered, frames that it never held
- * are not.
+ * A reader dies while it holds three frames: these are delivered again with f.redelivered set, the
+ * other frames with 0.
  */
 static void
 a_frame_of_a_dead_reader_is_marked(void **state)
@@ -141,8 +141,9 @@ too_small_a_buffer_learns_the_size(void **state)
 }
 
 /*
- * There is room for some frames of a burst: those that fit are sent, wherever they are in the
- * burst. The others are dropped, or the call fails.
+ * There is room for only some frames of a burst. With DROP_NEWEST the frames that fit are sent,
+ * wherever they are in the burst, and the others are dropped. With FAIL the call stops at the first
+ * frame that does not fit.
  */
 static void
 a_burst_says_what_became_of_it(void **state)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Shared memory that lies: every word of the block is overwritten, between calls and during them,
- * with noise and with plausible values. Calls must return, with errors or with frames within the
- * block, and never touch memory outside: an inaccessible page lies on either side.
+ * Shared memory that lies: words of the block are overwritten at random, between calls and during
+ * them, with noise and with plausible values. Calls must return, with errors or with frames within
+ * the block, and never touch memory outside: an inaccessible page lies on either side.
  */
 
 #include <pthread.h>
@@ -124,10 +124,7 @@ use(const struct fenced *f, struct leat_channel *ch, uint64_t *rnd)
 	}
 }
 
-/*
- * Attach again and again while another thread overwrites the block: attach refuses impossible
- * values, and the values that it accepts do no harm.
- */
+/* One word of the block is overwritten before each call. */
 static void
 lies_between_calls(void **state)
 {
@@ -175,6 +172,10 @@ lie_on(void *arg)
 	return NULL;
 }
 
+/*
+ * Another thread overwrites the block all the time: attach refuses impossible values, and the
+ * values that it accepts do no harm.
+ */
 static void
 lies_during_calls(void **state)
 {

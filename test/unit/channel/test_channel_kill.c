@@ -9,7 +9,7 @@
  * exist. So the child need not be started anew for each k. After each step that changed the memory,
  * the memory is copied, the child's slot in the copy is given the pid of a process that has ended,
  * and the survivor works on the copy. At ten of the steps, and with the argument "all" at each, the
- * child is really killed, and a new child is run as far.
+ * child is really killed, and a new child is run to the same step.
  */
 
 #include <stdlib.h>
@@ -90,7 +90,7 @@ setup(struct ctx *c, bool file)
 }
 
 /*
- * Start a participant that takes n frames, or reserves one if n is 0, and lives until it is killed.
+ * Start a participant that peeks n frames, or reserves one if n is 0, and lives until it is killed.
  */
 static pid_t
 start_victim(const struct ctx *c, unsigned int n)
@@ -120,7 +120,9 @@ start_victim(const struct ctx *c, unsigned int n)
 	return pid;
 }
 
-/* Kill two participants; both must be attached before either dies. */
+/*
+ * Kill two participants. Both are attached before either dies: the second would recover the first.
+ */
 static void
 make_two_dead(const struct ctx *c)
 {
@@ -145,8 +147,8 @@ setup_dead(struct ctx *c)
 }
 
 /*
- * Let this process do what the child will do, on another channel, so that what happens only once
- * (symbols, stdio) is not stepped through in the child.
+ * In the child, do the scenario's action on another channel first, so that work that happens only
+ * once per process (symbols, stdio) is not stepped through.
  */
 static void
 warm_up(const struct ctx *c)
@@ -201,8 +203,8 @@ start_child(const struct ctx *c)
 }
 
 /*
- * Read all frames.
- * @return the errno of the read that ended the loop
+ * Read all frames, until an error or `patience` reads in a row that find none.
+ * @return the errno of the last read
  */
 static int
 drain(struct leat_channel *ch, unsigned int patience, uint32_t *got)
@@ -288,7 +290,10 @@ start(struct ctx *c, bool file)
 static void
 stop(struct ctx *c)
 {
-	/* survive() committed on behalf of this participant. */
+	/*
+	 * survive() has committed the reservation of this participant, so the close must not abort
+	 * it.
+	 */
 	c->other->res_value = 0;
 	leat_channel_close(c->other);
 	leat_channel_close(c->parent);
@@ -330,8 +335,8 @@ go_round(struct leat_channel *ch)
 
 /*
  * Stop the child when it has changed the memory `changes` times. Meanwhile another participant
- * recovers and, if laps is set, reads all and goes round the buffer twice. Then let the child go
- * on.
+ * recovers and, if laps is set, reads all frames and goes round the buffer twice. Then let the
+ * child go on.
  * @return whether the child changed the memory that often
  */
 static bool

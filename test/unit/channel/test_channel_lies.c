@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Blocks made to do harm, each in one place: impossible positions and marks are reported at once,
- * and recovery costs no more than there is to recover. (test_channel_hostile.c uses noise.)
+ * Blocks that are wrong in one place, made to do harm: impossible positions and marks are reported
+ * with -EPROTO, and recovery looks at each mark only a few times. (test_channel_hostile.c uses
+ * noise.)
  */
 
 #include "channel_pvt.h"
@@ -15,7 +16,7 @@
 struct crafted {
 	const char *name;
 	uint32_t (*len)(uint32_t i, uint32_t n); /* length in the mark of granule i of n */
-	enum chan_state state;			 /* of all marks but the first */
+	enum chan_state state;			 /* state of all marks but the first */
 };
 
 static uint32_t
@@ -105,7 +106,9 @@ recover_crafted(uint64_t size, const struct crafted *c, bool read_all)
 		assert_true(ch->block->slots[slot].owner == 0);
 	if (read_all && ret == 1) {
 		ch->looked = 0;
-		/* The payload does not matter: each frame is dropped. */
+		/*
+		 * The payload does not matter: frames are consumed unread, or skipped as invalid.
+		 */
 		while ((ret = leat_channel_peek(ch, &f, 1)) > 0)
 			assert_int_equal(leat_channel_consume(ch), 0);
 		assert_int_equal(ret, -EAGAIN);
@@ -129,8 +132,8 @@ recovery_looks_at_each_mark_a_few_times(void **state)
 }
 
 /*
- * All slots but one belong to dead participants, each of which holds a part of the buffer: recovery
- * still walks the buffer once.
+ * Twenty dead participants hold frames in all parts of the buffer: recovery walks the buffer once
+ * for all of them.
  */
 static void
 many_dead_are_one_walk(void **state)
@@ -184,8 +187,8 @@ many_dead_are_one_walk(void **state)
 }
 
 /*
- * A claim whose frames do not add up to its length is reported as corrupt: recovery does not walk
- * without end.
+ * A dead reader's claim covers several frames whose lengths do not add up to that of the claim:
+ * recovery reports this as corrupt, and does not walk without end.
  */
 static void
 frames_claimed_together_must_fit(void **state)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Participants in event loops: which participant is notified of what, and that none takes another's
- * notification.
+ * Participants in event loops: which participant is notified of what, and that none clears the
+ * notification of another.
  */
 
 #include <poll.h>
@@ -45,8 +45,8 @@ is_notified(struct leat_channel *ch)
 }
 
 /*
- * Three participants are armed, one takes the frame: the others were notified, stay notified, and
- * are notified of the next frame.
+ * Three participants are armed (leat_channel_arm()) and notified of a frame, and one receives it:
+ * the other two stay notified, and all are notified of the next frame.
  */
 static void
 each_is_told(void **state)
@@ -68,7 +68,7 @@ each_is_told(void **state)
 			assert_true(is_notified(r[i]));
 		assert_int_equal(recv_number(r[round % 3], &n), 0);
 		/*
-		 * Neither a wait of one participant nor its next arming takes the others'
+		 * Neither a wait of one participant nor its next arming clears the others'
 		 * notifications.
 		 */
 		assert_int_equal(leat_channel_wait(r[round % 3], 1000), -ETIMEDOUT);
@@ -110,8 +110,8 @@ nothing_is_missed(void **state)
 }
 
 /*
- * Participants 0 to k - 1 arm before r[3] takes the only frame, and all four after it. All are
- * notified of the end but r[2], which asks for room, and has it. Then arm reports the end to each.
+ * Participants 0 to k - 1 arm before r[3] receives the only frame, and all four afterwards. The end
+ * notifies all but r[2], which asks for room, and has it. Then arm reports the end to each.
  */
 static void
 the_end_is_told_to_all(void **state)
@@ -255,7 +255,10 @@ run_loop(void *arg)
 	return ret == -ESHUTDOWN ? NULL : arg;
 }
 
-/* Three loops and a writer that waits for room; one of the four handles came over a socket. */
+/*
+ * Three loops and a writer that waits for room; one of the four handles came over a socket. Each
+ * frame must be received, with no loop asleep for NEVER_MS / 2.
+ */
 static void
 loops_lose_no_wake_up(void **state)
 {

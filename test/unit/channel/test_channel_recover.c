@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * When participants look for dead ones: each handle after a time of its own, whatever calls it
- * makes meanwhile, and at once when a dead participant may hold it up. The clock advances as the
+ * When handles check for dead participants: each at its own interval (check_ms), whatever calls it
+ * makes, and earlier if a frame of a dead participant blocks it. A mock clock advances when the
  * test says, and while calls sleep.
  */
 
@@ -42,8 +42,8 @@ int(nanosleep)(const struct timespec *ts, struct timespec *left)
 /* NOLINTEND(readability-inconsistent-declaration-parameter-name) */
 
 /*
- * Participants that are going to die. Each takes and reserves frames; all are attached before the
- * first dies.
+ * Participants that are going to die. Each peeks `take` frames, and reserves one of `reserve`
+ * bytes; all are attached before the first dies.
  */
 struct victim {
 	unsigned int take;
@@ -111,12 +111,12 @@ pair_free(struct pair *p)
 	shared_free(&p->s);
 }
 
-/* ---- by time ---- */
+/* ---- checks at intervals ---- */
 
 /*
- * A reader has died with frame 0. Frames arrive every gap_ns, and each call of the living reader
- * finds one. A reader that was busy until now may look at the clock after 8 calls for the first
- * time.
+ * A reader has died while it held frame 0. Frames arrive every gap_ns, and each call of the living
+ * reader finds one. A reader that was busy until now may look at the clock after 8 calls for the
+ * first time.
  * @return the time from the death until the living reader gets frame 0, ns
  */
 static uint64_t
@@ -168,7 +168,9 @@ a_busy_reader_finds_it_in_time(void **state)
 	}
 }
 
-/* Waits shorter than check_ms add up, on an idle channel. */
+/*
+ * Waits shorter than check_ms add up: on an idle channel they, too, find the dead reader in time.
+ */
 static void
 short_waits_add_up(void **state)
 {
@@ -191,8 +193,8 @@ short_waits_add_up(void **state)
 		for (k = 0, ret = -ETIMEDOUT; k < 100000 && ret == -ETIMEDOUT; k++) {
 			ret = leat_channel_wait(p.reader, waits[i]);
 			/*
-			 * In every third round, the time passes outside of the call, which does not
-			 * wait.
+			 * In every third round time also passes between calls, and one call does
+			 * not wait.
 			 */
 			if (k % 3 == 0 && ret == -ETIMEDOUT) {
 				now_ns += waits[i];
@@ -291,12 +293,13 @@ attach_recovers(void **state)
 	pair_free(&p);
 }
 
-/* ---- by cause ---- */
+/* ---- checks because a frame blocks the handle ---- */
 
 /*
  * The ring is full. Its four oldest frames are held by a dead reader; the last frame, at the read
  * position, is reserved by a dead writer. The living participant peeks (p) and sends (s) by one
- * handle, in the order of the pattern. Time stands still.
+ * handle, in the order of the pattern. Time stands still, yet both dead participants must be
+ * recovered.
  */
 static void
 two_deaths(const char *pattern, uint64_t start, bool reader_first)
@@ -408,8 +411,8 @@ all_is_read_when_it_is(void **state)
 }
 
 /*
- * Participants die with frames after the END. The reader, which waits for these frames, gets them,
- * and after the last one -ESHUTDOWN.
+ * After the END, participants die that hold frames. The reader, which waits for these frames, gets
+ * them, and after the last one -ESHUTDOWN.
  */
 static void
 its_frames_are_read_at_the_end(void **state)
@@ -442,8 +445,8 @@ its_frames_are_read_at_the_end(void **state)
 }
 
 /*
- * No participant looks for the dead at intervals here. The reader that consumes the last frame
- * wakes a reader that waits for the end, be it in a call or in a loop.
+ * No participant looks for the dead at intervals here. The reader that consumes or gives back the
+ * last frames wakes the others, whether they wait in a call or in an event loop.
  */
 static void
 who_is_through_wakes_the_others(void **state)

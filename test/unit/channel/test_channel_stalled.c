@@ -8,8 +8,9 @@
  * frame.
  *
  * The child is stopped before each locked instruction, which passes frames between participants,
- * and before others: before each if they are few, else before as many as fit into a moment, or with
- * the argument "more" into a minute. (test_channel_kill.c has children that do not go on.)
+ * and before other instructions: before each of them if they are few, else before a sample that
+ * takes a moment, or with the argument "more" a minute. (test_channel_kill.c has children that do
+ * not go on.)
  */
 
 #include <stdatomic.h>
@@ -40,7 +41,7 @@ struct ctx {
 	const struct scenario *sc;
 	struct shared s;
 	struct leat_channel *parent;
-	struct notes *notes; /* the child's */
+	struct notes *notes; /* what the child reports */
 	uint32_t next;
 	uint32_t got[NUMBERS];
 };
@@ -130,8 +131,8 @@ static const struct scenario scenarios[] = {
 	{ "a reader, and the positions go round", { 0 }, 3, false, act_read, 0 },
 	{ "a reader that gives back", { 0 }, 3, false, act_give_back, 0 },
 	/*
-	 * Headers of old frames lie where the next frame will be: a reader that reads the header
-	 * before the mark gets an old header.
+	 * Headers of old frames lie where the next frame will be: a reader that read the header
+	 * before the mark would get an old header.
 	 */
 	{ "a reader where nothing is yet: header before mark", { 0 }, 0, false, act_read, 0 },
 	{ "who recovers", { 0 }, 3, true, act_recover, 0 },
@@ -221,7 +222,7 @@ start(struct ctx *c)
 	return pid;
 }
 
-/* No frame is missing or came twice, and the channel can be inspected. */
+/* Check that no frame is missing, none was read twice, and the channel is empty and not corrupt. */
 static void
 check(struct ctx *c, unsigned int k)
 {
@@ -319,7 +320,7 @@ goes_on_later(void **state)
 	stepper_kill(pid);
 	leat_channel_close(c.parent);
 	shared_free(&c.s);
-	/* A stop before instruction i takes i steps: later stops are fewer. */
+	/* A stop before instruction i takes i steps, so longer calls are stopped less often. */
 	stride = 1 + (unsigned int)((uint64_t)k * k / (more ? 5000000 : 50000));
 	if (stride > k / 16 + 1)
 		stride = k / 16 + 1;

@@ -4,11 +4,11 @@
  * Three writers and three readers, processes under load, killed at random, 400 times or as often as
  * the argument says.
  *
- * A writer takes the next number from memory of its own, so the numbers that must arrive are known,
- * but for one frame of each killed writer. A reader marks each frame in a table between peek and
- * consume, so a frame counts as delivered when a reader held it. The frames of a reader that dies
- * between peek and consume are delivered again, marked or not: such frames have several marks, at
- * most as many as were returned.
+ * A writer numbers its frames by a counter outside the channel, so the test knows which numbers
+ * must arrive, except for one frame of each killed writer. A reader counts each frame in a table
+ * (`seen`) between peek and consume, so a frame counts as delivered when a reader held it. The
+ * frames of a reader that dies between peek and consume are delivered again, counted or not: at
+ * most as many frames as were returned or lost are counted more than once.
  */
 
 #include <signal.h>
@@ -25,7 +25,7 @@
 #define SIZE 16384
 /*
  * Numbers of one writer for which the tables have room. If the machine is slow to kill, a writer
- * may send more; these are not marked.
+ * may send more; the tables ignore these.
  */
 #define NUMBERS (1u << 23)
 
@@ -149,8 +149,8 @@ end(pid_t pid, bool by_kill)
 }
 
 /*
- * Measure time by frames read, so that each kill meets a channel at work; twenty seconds without
- * progress are a failure.
+ * Wait until the readers have read this many frames, so that each kill meets a channel at work.
+ * Fails the test if that takes more than twenty seconds.
  */
 static void
 let_them_work(unsigned int frames)

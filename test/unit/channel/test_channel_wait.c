@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Sleeping and waking, between threads. The argument 100 gives 3 x 10^6 rounds, and 10^6 waits
- * ended by terminate (30,000 and 10,000 without). Within the first minute no waiting participant
- * looks again without being woken, so one lost wake-up stops everything.
+ * Sleeping and waking, between threads. The argument 100 gives 3 x 10^6 rounds of two threads, and
+ * 5 x 10^5 waits that terminate ends (30,000 and 5,000 without the argument). Within the first
+ * minute no waiting participant looks again without being woken, so one lost wake-up stops
+ * everything.
  */
 
 #include <pthread.h>
@@ -260,7 +261,7 @@ terminate_wakes_all(void **state)
 	shared_free(&s);
 }
 
-/* A writer that waits, asleep, for room for a small frame. */
+/* Start a writer that waits for room for a small frame; return when it sleeps, or is about to. */
 static void
 sleep_for_room(struct waiter *w, const struct shared *s)
 {
@@ -283,7 +284,7 @@ woke(struct waiter *w)
 	leat_channel_close(w->ch);
 }
 
-/* @return a channel full of frames of 1 KiB, with less than 1 KiB of room */
+/* @return a channel with three frames of 1000 bytes and one of 900, and no room for another */
 static struct leat_channel *
 fill(const struct shared *s, const struct leat_channel_opts *opts)
 {
@@ -344,7 +345,10 @@ dropping_an_invalid_frame_wakes_writers(void **state)
 	chan_frame(ch, 0)->type = 0;
 	sleep_for_room(&w, &s);
 	assert_int_equal(leat_channel_peek(ch, &f, 1), 1);
-	/* woke() returned while the second frame was still held: the dropped one made the room. */
+	/*
+	 * The writer is woken while the second frame is still held: the room is that of the dropped
+	 * frame.
+	 */
 	woke(&w);
 	assert_int_equal(leat_channel_consume(ch), 0);
 	leat_channel_close(ch);
