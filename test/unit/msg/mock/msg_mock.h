@@ -23,7 +23,7 @@
 struct mm {
 	struct leat_ep *ep;
 	struct leat_msg *m;
-	struct leat_msg_req *back[64]; /* requests that came back */
+	struct leat_msg_req *back[64]; /* requests that leat_msg_poll() has given back */
 	unsigned int nb_back;
 	struct leat_op *rest[8]; /* polled ops that were not the context's */
 	unsigned int nb_rest;
@@ -36,7 +36,10 @@ int mm_stop(void **state);
 void mm_open(struct mm *mm);
 /* Open a context for `conns` connections, with `credits` credits each. */
 void mm_open_with(struct mm *mm, uint16_t credits, uint16_t conns);
-/* Close connections without draining, and free all. Every request must have come back. */
+/*
+ * Close n connections without draining, and free the context and the endpoint. Fails the test if
+ * the device still has an op.
+ */
 void mm_close(struct mm *mm, struct leat_msg_conn **conns, unsigned int n);
 
 /* Connect with conf; the other side's private data come with CONNECTED. */
@@ -47,7 +50,10 @@ struct leat_msg_conn *mm_refused(struct mm *mm, const struct leat_msg_conn_conf 
 				 const void *priv, uint16_t len);
 /* Let a peer end with the status; the device returns all ops of the peer. */
 void mm_peer_ends(struct mm *mm, uint16_t id, int status);
-/* Poll, process, and take requests that came back, and events. */
+/*
+ * Poll the endpoint once, let the context process ops and events, and collect its requests and
+ * events in *mm.
+ */
 void mm_drive(struct mm *mm);
 
 /* @return the posted op of that type and tag, for this peer; NULL: none */
@@ -70,7 +76,8 @@ void mm_recv(struct leat_msg_conn *c, struct leat_msg_req *req, void *buf, uint6
 /* msg_mock_leat.c: the other side of connections in leat mode */
 
 /*
- * The other side's hello: connection 0x2123456789ab, 2 credits, eager 64 B, at most 2^32 B, "hi".
+ * The other side's hello: connection number 0x2123456789ab, 2 credits, eager_max 64 B, max_size
+ * 2^32 B, private data "hi".
  */
 #define MM_HELLO_LEN 34
 extern const uint8_t mm_hello[MM_HELLO_LEN];
@@ -78,7 +85,7 @@ extern const uint8_t mm_hello[MM_HELLO_LEN];
 #define MM_THERE (UINT64_C(0x2123456789ab) << 16)
 #define MM_TAG(kind, base, id) ((uint64_t)(kind) << 62 | (base) | (uint16_t)(id))
 
-/* The bytes that mm_head(), or a test, has written. */
+/* The bytes of a message that is to arrive, written by mm_head() or a test. */
 extern uint8_t mm_in[128];
 
 /*
@@ -87,7 +94,8 @@ extern uint8_t mm_in[128];
  */
 uint64_t mm_head(uint64_t len, uint32_t credit, uint32_t granted, const char *data);
 /*
- * @return the connection number that this side chose, at its place in a tag, from a posted receive
+ * @return the number that this side chose for its connection to the peer, shifted to its place in a
+ * tag; read from a posted receive
  */
 uint64_t mm_base(uint16_t peer);
 struct leat_msg_conn *mm_open_leat(struct mm *mm, uint32_t first_id);

@@ -57,8 +57,8 @@ logged_on(const struct leat_ep_conf *ep_conf, const struct leat_msg_conf *conf, 
 }
 
 /*
- * Without a number of credits a connection has as many as the header promises, and nothing is
- * logged.
+ * If the configuration sets no number of credits, a connection has LEAT_MSG_CREDITS_DEFAULT, and
+ * nothing is logged.
  */
 static void
 test_defaults(void **state)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Deadlines of requests, and silent peers; the device and the clock do what the test says. */
+/* Deadlines of requests, and silent peers, over the mock driver and a mock clock. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -53,7 +53,7 @@ back(const struct mm *mm, unsigned int i, const struct leat_msg_req *req, int st
 	assert_int_equal(req->state, 0);
 }
 
-/* The connection ends: the device returns all its ops. */
+/* Let the device give back all ops, and check that the connection has ended with this status. */
 static void
 ended(struct mm *mm, int status)
 {
@@ -68,8 +68,8 @@ ended(struct mm *mm, int status)
 }
 
 /*
- * Requests that expire before they have begun come back, each in its turn. The next message goes to
- * the next request that has not expired.
+ * Requests that expire before they have begun come back in the order of posting. The next message
+ * goes to the next request that has not expired.
  */
 static void
 test_waiting(void **state)
@@ -122,8 +122,8 @@ test_waiting(void **state)
 }
 
 /*
- * The deadline of a request that is done in time is forgotten, and the request can be posted again
- * without one.
+ * The deadline of a request that is done in time has no effect later: the request can be posted
+ * again without one.
  */
 static void
 test_in_time(void **state)
@@ -152,8 +152,8 @@ test_in_time(void **state)
 	expire(&mm);
 	assert_int_equal(mm.nb_back, 2);
 	/*
-	 * A receive that has its message, but is not yet polled when its time is up, comes back
-	 * with the message.
+	 * A send that is complete, but is not yet polled when its deadline passes, comes back with
+	 * 0.
 	 */
 	post(c, &tx, buf, 1, false);
 	pass_us(2 * LATE_US);
@@ -166,7 +166,10 @@ test_in_time(void **state)
 /* How the device answers when a payload's op is cancelled. */
 enum device { RECALLS, WAS_FASTER, CANNOT };
 
-/* A peer announces a payload, and does not send it before the receive's deadline. */
+/*
+ * A peer announces a payload, and does not send it before the receive's deadline: the receive
+ * expires, unless the payload arrives while its op is being recalled.
+ */
 static void
 test_announced(void **state)
 {
@@ -208,7 +211,7 @@ test_announced(void **state)
 			mm_close(&mm, &c, 1);
 			continue;
 		}
-		/* The request's buffer is the device's until the device has given the op back. */
+		/* The device may use the request's buffer until it has given the op back. */
 		assert_int_equal(mm.nb_back, 0);
 		if (device == WAS_FASTER) {
 			mm_finish(&mm, op, 0, 99);
@@ -240,7 +243,7 @@ test_announced(void **state)
 }
 
 /*
- * The deadline of a large send passes before its grant came, or while the device has its payload.
+ * The deadline of a large send passes before its grant comes, or while the device has its payload.
  */
 static void
 test_large_send(void **state)
@@ -385,7 +388,10 @@ test_plain(void **state)
 	}
 }
 
-/* 100,000 requests expire together: on average a call handles between 128 and 256 of them. */
+/*
+ * 100,000 requests expire together: on average a call of leat_msg_events() handles between 128 and
+ * 256 of them.
+ */
 static void
 test_many(void **state)
 {

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/*
- * Messages that are dropped while their connection goes on, over a device that does what the test
- * says.
- */
+/* Messages that are dropped while their connection goes on, over the mock driver. */
 
 #include <errno.h>
 #include <string.h>
@@ -12,7 +9,7 @@
 
 static const struct leat_msg_conn_conf plain = { .mode = LEAT_MSG_PLAIN };
 
-/* Let a control message arrive that gives credit to id 2. */
+/* Let a control message arrive that gives credit up to id 2. */
 static void
 ctrl_arrives(struct mm *mm, uint64_t base, uint32_t id, uint8_t granted, uint8_t kind,
 	     uint8_t reason, uint8_t arg)
@@ -23,7 +20,7 @@ ctrl_arrives(struct mm *mm, uint64_t base, uint32_t id, uint8_t granted, uint8_t
 	mm_drive(mm);
 }
 
-/* The next message is received as if nothing had been dropped. */
+/* Check that the next message is received as if nothing had been dropped. */
 static void
 goes_on(struct mm *mm, struct leat_msg_conn *c, uint64_t base, uint32_t id)
 {
@@ -159,7 +156,10 @@ test_large(void **state)
 	}
 }
 
-/* The other side drops a message of ours: its request comes back, and an empty payload is sent. */
+/*
+ * The other side drops a message of this side: the send comes back with -EMSGSIZE, and an empty
+ * payload is sent.
+ */
 static void
 test_sent_in_vain(void **state)
 {
@@ -181,7 +181,10 @@ test_sent_in_vain(void **state)
 		assert_non_null(op);
 		mm_finish(&mm, op, 0, 16);
 	}
-	/* The second control message comes back from the device before the first. */
+	/*
+	 * The second control message arrives before the first: it has no effect before the first
+	 * has arrived.
+	 */
 	ctrl_arrives(&mm, base, 1, 2, 0, 0, 0);
 	assert_int_equal(mm_count(LEAT_OP_TSEND), 0);
 	ctrl_arrives(&mm, base, 0, 1, 1, 1, 0);
@@ -236,8 +239,8 @@ test_device_tells(void **state)
 }
 
 /*
- * Plain mode: a payload that is too long is received into nothing, or into the request's buffer and
- * cut off.
+ * Plain mode: a payload that is too long is received into a buffer of 0 bytes, or into the
+ * request's buffer and cut off.
  */
 static void
 test_plain(void **state)
@@ -288,7 +291,7 @@ test_plain(void **state)
 	}
 }
 
-/* rx[0] has no buffer, and can get none: it takes no message away. */
+/* rx[0] has no buffer, and can get none: it fails, and the message goes to rx[1]. */
 static void
 test_no_buffer(void **state)
 {
@@ -370,7 +373,7 @@ test_hostile(void **state)
 		c = mm_open_leat(&mm, 0);
 		mm_send(c, &tx[1], data, sizeof(data));
 		mm_send(c, &tx[0], "small", 5);
-		/* Here message 0 is the large one, and message 1 the small one. */
+		/* The large message was sent first: its id is 0, and that of the small one is 1. */
 		ctrl_arrives(&mm, mm_base(0), 0, 0, wrong[i][0], wrong[i][1],
 			     wrong[i][2] < 2 ? (uint8_t)(1 - wrong[i][2]) : wrong[i][2]);
 		mm_drive(&mm);

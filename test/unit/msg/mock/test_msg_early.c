@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Plain mode: the receive of a payload that is posted before its length has arrived, over a device
- * that does what the test says.
+ * Plain mode: a payload's receive that is posted early, which is before the message's length has
+ * arrived; over the mock driver.
  */
 
 #include <errno.h>
@@ -279,8 +279,8 @@ test_cancel(void **state)
 }
 
 /*
- * The length arrives while the device still has the cancelled buffer: the outcome depends on the
- * status of the receive.
+ * The length arrives while the device still has the cancelled request's buffer. If the payload
+ * arrives in that buffer the request gets the message, else the next request does.
  */
 static void
 test_cancel_while_length_arrives(void **state)
@@ -323,7 +323,10 @@ test_cancel_while_length_arrives(void **state)
 	}
 }
 
-/* The payload is faster than the cancel of its receive, or had arrived before it. */
+/*
+ * The payload arrives before its receive is cancelled, or before the cancel takes effect: the
+ * request gets the message.
+ */
 static void
 test_cancel_too_late(void **state)
 {
@@ -364,8 +367,8 @@ test_cancel_too_late(void **state)
 }
 
 /*
- * The peer ends: whole messages are received, a cancelled request is cancelled, and all others have
- * the peer's status.
+ * The peer ends: whole messages are received, a cancelled request gets -ECANCELED, and all others
+ * get the peer's status.
  */
 static void
 test_end(void **state)

@@ -58,7 +58,10 @@ teardown(void **state)
 	return 0;
 }
 
-/* Poll the device once, and do no more than that. */
+/*
+ * Poll the device once, which must give n ops, and pass them to the context. Do not poll the
+ * context.
+ */
 static void
 process(uint16_t n)
 {
@@ -263,7 +266,7 @@ test_answer_large(void **state)
 	mm.nb_ev[LEAT_MSG_CLOSED] = 0;
 }
 
-/* The device is full when the answer is posted: it goes later. */
+/* The device is full when the answer is posted: the answer is sent later. */
 static void
 test_answer_refused(void **state)
 {
@@ -381,7 +384,7 @@ test_gone_and_closed(void **state)
 	over_and_closed(-ECONNRESET);
 }
 
-/* The peer dies: received messages stay received, and all ops of the device come back. */
+/* The peer dies: received messages stay received, and all other requests come back. */
 static void
 test_gone(void **state)
 {
@@ -457,8 +460,8 @@ test_credit_limits(void **state)
 }
 
 /*
- * Messages of the fast path fit into a send, and into what the peer takes: a connection with
- * smaller limits takes the general path.
+ * The fast path keeps to the peer's eager_max and max_size: a message above eager_max is sent as a
+ * large one, and one above max_size fails.
  */
 static void
 test_limits(void **state)

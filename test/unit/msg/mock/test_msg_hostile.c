@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A peer that lies in fragments, answers, ends, drops and control messages, over a device that does
- * what the test says. An impossible message ends its connection, with -EPROTO, and no other one.
+ * A peer that lies in fragments, answers, ends, drops and control messages, over the mock driver.
+ * An impossible message ends its connection with -EPROTO, and no other connection.
  */
 
 #include <string.h>
@@ -59,7 +59,7 @@ tell(struct mm *mm, uint64_t base, uint32_t id, uint8_t ctrl, uint8_t reason, ui
 	mm_drive(mm);
 }
 
-/* Exchange messages on the second connection. */
+/* Check that the second connection still receives a message. */
 static void
 other_goes_on(struct mm *mm, struct leat_msg_conn *c)
 {

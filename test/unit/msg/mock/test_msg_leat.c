@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Leat mode, byte by byte, over a device that does what the test says. */
+/* Leat mode, byte by byte, over the mock driver. */
 
 #include <string.h>
 
@@ -32,7 +32,7 @@ test_eager_bytes(void **state)
 	mm_send(c, &tx[0], text, 5);
 	mm_send(c, &tx[1], NULL, 0);
 	mm_send(c, &tx[2], NULL, 0);
-	/* The message is copied: its request comes back before the send, but not in the call. */
+	/* The message is copied: tx[0] comes back before its op, but not within leat_msg_send(). */
 	assert_int_not_equal(tx[0].state, 0);
 	mm_drive(&mm);
 	assert_int_equal(mm.nb_back, 2);
@@ -296,7 +296,7 @@ test_recv_bytes(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* Complete the control messages from *next on. @return the last one's credit; told if none */
+/* Complete control messages from id *next on. @return the credit in the last; if none: told */
 static uint32_t
 controls(struct mm *mm, uint32_t *next, uint32_t told)
 {
@@ -313,7 +313,7 @@ controls(struct mm *mm, uint32_t *next, uint32_t told)
 	return told;
 }
 
-/* Long messages leave 13 to 16 receives posted, yet credit goes on; a small one restores all 64. */
+/* Long messages leave 13 to 16 receives posted, yet give new credit. A small one restores 64. */
 static void
 test_window_of_long_ones(void **state)
 {
@@ -460,7 +460,7 @@ test_old_connection(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* Contexts may share an endpoint: a connection of the next context has the next number. */
+/* Contexts may share an endpoint, so connection numbers go on from one context to the next. */
 static void
 test_old_context(void **state)
 {
@@ -615,13 +615,13 @@ test_hello(void **state)
 
 	(void)state;
 	mm_open(&mm);
-	/* The other side sent no hello: plain mode, unless the context refuses it. */
+	/* The other side sent no hello: plain mode, unless conf allows only leat mode. */
 	c[0] = mm_connect(&mm, NULL, "hi there", 8);
 	assert_int_equal(leat_msg_conn_mode(c[0]), LEAT_MSG_PLAIN);
 	c[1] = mm_refused(&mm, &must, NULL, 0);
 	assert_int_equal(mm.nb_ev[LEAT_MSG_ENDED], 1);
 	assert_int_equal(mm.ev.status, -EPROTONOSUPPORT);
-	/* Malformed: 1 credit. */
+	/* A malformed hello, which offers 1 credit. */
 	memcpy(bad, mm_hello, sizeof(bad));
 	bad[6] = 1;
 	c[2] = mm_refused(&mm, NULL, bad, sizeof(bad));

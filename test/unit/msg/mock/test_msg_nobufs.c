@@ -3,7 +3,7 @@
 /*
  * A connection ends while a message that has arrived waits for a buffer, and the pool is empty: its
  * sends come back at once, and its receives within LEAT_MSG_NOBUFS_US, whether a buffer comes or
- * not. The pool and the clock are the test's.
+ * not. The test controls the pool and the clock.
  */
 
 #include <errno.h>
@@ -40,8 +40,8 @@ give_back(void)
 }
 
 /*
- * Two messages are held, for which there are three receives without a buffer; three sends wait,
- * too.
+ * Two messages have arrived and wait for a buffer, with three receives posted for them; three sends
+ * wait, too.
  */
 static int
 setup(void **state)
@@ -161,8 +161,8 @@ test_never_closed_there(void **state)
 }
 
 /*
- * Each message that gets a buffer gives the next one its full time: only the time without a buffer
- * is limited.
+ * When a message gets a buffer, the time limit begins again for the next one: only the time without
+ * a buffer is limited.
  */
 static void
 test_in_time(void **state)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Plain mode, byte by byte, over a device that does what the test says. */
+/* Plain mode, byte by byte, over the mock driver. */
 
 #include <string.h>
 
@@ -168,7 +168,10 @@ test_wrap(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* Errors of the other side: its connection ends, and the other connection goes on. */
+/*
+ * An error of the other side ends its connection with this status, and the second connection goes
+ * on.
+ */
 static void
 hostile(int status, uint64_t length, const void *data, uint64_t len, bool posted)
 {
@@ -480,7 +483,10 @@ test_cancel(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* Ops of the application pass through; invalid requests come back in their turn. */
+/*
+ * leat_msg_process() leaves ops of the application alone; invalid requests come back in the order
+ * of posting.
+ */
 static void
 test_beside(void **state)
 {
@@ -509,8 +515,8 @@ test_beside(void **state)
 }
 
 /*
- * The endpoint has room for one send at a time. Four connections wait for the room: each sends at
- * least 6 of 32 messages.
+ * The endpoint has room for one send at a time, for which four connections wait: of 32 sends, each
+ * connection gets at least 6.
  */
 static void
 test_room_in_turn(void **state)

@@ -2,7 +2,8 @@
 
 /*
  * Leat mode: small messages that are posted one by one in a turn travel together; a single one goes
- * at once. The other side takes 64 B in a send: four messages of 8 B.
+ * at once. (A turn ends when leat_msg_poll() finds nothing done, or by leat_msg_flush().) The other
+ * side takes 64 B in a send: four messages of 8 B.
  */
 
 #include <string.h>
@@ -92,8 +93,8 @@ polls(uint16_t n)
 }
 
 /*
- * Exchange a question and its answer, as in a conversation of one message at a time. The next id is
- * 1.
+ * Receive a question and send its answer, as in a conversation of one message at a time. The next
+ * send has id 1.
  */
 static void
 converse(void)

@@ -54,7 +54,7 @@ test_sent(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* The fragments of test_sent() arrive, then a second message that its sender gives up. */
+/* A message in two fragments arrives, then a second message that its sender gives up. */
 static void
 test_received(void **state)
 {

@@ -24,7 +24,7 @@ struct end {
 	struct leat_msg *m;
 	struct leat_msg_conn *accepted; /* the connection accepted last */
 	struct leat_msg_conn_conf conf; /* for connections that are accepted */
-	const char *reject;		/* not NULL: reject every request, with that reason */
+	const char *reject;		/* not NULL: reject connection requests, for this reason */
 	struct leat_msg_req *back[256];
 	unsigned int nb_back, nb_ev[LEAT_MSG_CLOSED + 1];
 	struct leat_msg_event ev;
@@ -48,7 +48,7 @@ int pair_teardown(void **state);
 
 void end_open(struct end *e, const char *dev, uint16_t conns);
 void end_close(struct end *e);
-/* Poll for messages only. */
+/* Poll at most max ops, and collect finished requests; handle no events. */
 void end_poll(struct end *e, uint16_t max);
 /* Handle messages, connections and events. */
 void end_drive(struct end *e);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Receives that are given buffers, and are posted again; and the counters of a connection. */
+/* Receives that get buffers from alloc, and are posted again; and the counters of a connection. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ static uint8_t bytes[BIG];
 static unsigned int nb_allocs;
 static void *last; /* the buffer that alloc() gave last */
 
-/* Allocate exactly as much as is asked for: a sanitizer sees each byte after it. */
+/* Allocate exactly as much as is asked for, so that a sanitizer reports a write beyond it. */
 static void *
 alloc(void *arg, uint64_t len, struct leat_mr **mr)
 {

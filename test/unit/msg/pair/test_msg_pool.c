@@ -297,8 +297,8 @@ static struct leat_msg_req flood_tx[FLOOD][DEPTH], flood_rx[FLOOD][DEPTH];
 
 /*
  * Every client sends as fast as it can, except the last one, which sends one message at a time. The
- * pool has only `buffers` buffers left, and each turn of the server frees those that it got. All
- * clients must be served alike.
+ * pool has only `buffers` buffers left, which the server frees in each turn. Each client must get
+ * at least a quarter of an equal share.
  */
 static void
 in_turn(enum leat_msg_mode mode, unsigned int buffers, uint64_t size)

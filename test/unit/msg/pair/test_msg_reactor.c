@@ -163,7 +163,7 @@ test_callbacks(void **state)
 	assert_in_range(below.bursts, 1, 4);
 	assert_string_equal(in, "abc");
 	assert_int_equal(below.destroyed, -EBUSY);
-	/* An op of the application. */
+	/* An op of the application is passed to on_ops(). */
 	op.queue = LEAT_QUEUE_NONE;
 	assert_int_equal(leat_ep_post(a.ep, &ops, 1), 1);
 	assert_int_equal(leat_op_cancel(a.ep, &op), 0);
@@ -351,8 +351,8 @@ on_talk_event(void *arg, const struct leat_msg_event *ev)
 }
 
 /*
- * The other side's answers wake the reactor, and so do connection events. Otherwise it looks for
- * events only every second: a wait that lasts until then shows a lost wake-up.
+ * The other side's answers wake the reactor, and so do connection events. Without a wake-up it
+ * looks for events only every second, so waits that last until then show lost wake-ups.
  */
 static void
 test_blocking(void **state)

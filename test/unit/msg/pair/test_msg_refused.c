@@ -54,7 +54,7 @@ all_back(int status)
 	}
 }
 
-/* The other side, which was up, got nothing. */
+/* Check that the other side, which was up, has received nothing. */
 static void
 nothing_arrived(void)
 {
@@ -204,7 +204,7 @@ test_auto(void **state)
 	close_both(c);
 }
 
-/* A listener that accepts only leat mode: a plain connector's messages come back. */
+/* A listener accepts only leat mode: the requests of a connector in plain mode come back. */
 static void
 test_leat_listener(void **state)
 {

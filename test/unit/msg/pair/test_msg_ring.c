@@ -15,7 +15,7 @@
 
 static uint8_t big_tx[BIG], big_rx[BIG];
 
-/* Requests that are posted before the other side has even seen the connection's request succeed. */
+/* Messages that are posted before the other side has seen the connection request are delivered. */
 static void
 test_before_up(void **state)
 {
@@ -164,7 +164,10 @@ test_drain_plain(void **state)
 	drain(LEAT_MSG_PLAIN);
 }
 
-/* The other side never receives: credits bound the number of messages, and the drain ends. */
+/*
+ * The other side never receives: credits bound the number of messages sent, and the close ends at
+ * its time limit.
+ */
 static void
 test_drain_times_out(void **state)
 {
@@ -277,7 +280,7 @@ test_open(void **state)
 
 /*
  * Receives that were posted after the oldest one are cancelled: they get no message, and come back
- * in their turn.
+ * in the order of posting.
  */
 static void
 cancel_behind(enum leat_msg_mode mode)

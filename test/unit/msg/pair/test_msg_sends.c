@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Sends from several pieces, to many connections, until they are delivered; and half-close. */
+/*
+ * Sends of several pieces (LEAT_MSG_F_IOV, LEAT_MSG_F_MBUF), to many connections, and with
+ * LEAT_MSG_F_DELIVERED; and leat_msg_shutdown().
+ */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -29,7 +32,7 @@ fill(unsigned int seed)
 
 /*
  * Split the first `size` bytes of `out` into pieces that grow; some have 0 bytes.
- * @return their number
+ * @return number of pieces
  */
 static uint32_t
 cut(struct iovec *iov, uint64_t size)
@@ -112,7 +115,7 @@ test_iov_wrong(void **state)
 	close_both(c);
 }
 
-/* A fragmented message that does not fit is dropped with all its fragments. */
+/* A fragmented message that does not fit into its receive is dropped with all its fragments. */
 static void
 test_fragments_dropped(void **state)
 {
@@ -137,7 +140,10 @@ test_fragments_dropped(void **state)
 	close_both(c);
 }
 
-/* A message times out between two fragments, for lack of credit: the rest is given up. */
+/*
+ * A message times out between two fragments, for lack of credit: its sender gives up the fragments
+ * that are left.
+ */
 static void
 test_fragments_given_up(void **state)
 {
@@ -395,7 +401,7 @@ test_shutdown(void **state)
 	recv1(b.accepted, &back[1], in, BIG);
 	drive_until(b.nb_back == 102);
 	assert_int_equal(back[1].status, -ENODATA);
-	/* The other direction goes on. */
+	/* The other side can still send. */
 	recv1(c, &late, buf, 8);
 	send1(b.accepted, &tx[0], "answer", 6);
 	drive_until(a.nb_back == 101 && b.nb_back == 103);

@@ -51,7 +51,7 @@ close_end(struct leat_msg_conn *c, struct end *e)
 	drive_until(e->nb_ev[LEAT_MSG_CLOSED] == n + 1);
 }
 
-/* The side that closed is named, once. */
+/* The text of the event names the side that closed, once. */
 static void
 test_closed_by(void **state)
 {
@@ -125,7 +125,10 @@ test_leat_or_nothing(void **state)
 	close_end(c, &a);
 }
 
-/* The fall-back of AUTO is logged, once per connection and with the peer's name. */
+/*
+ * The fall-back of LEAT_MSG_AUTO to plain mode is logged, once per connection and with the peer's
+ * name.
+ */
 static void
 test_auto(void **state)
 {

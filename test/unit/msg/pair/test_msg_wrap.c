@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Ids and cursors far from their first values. Ids have 32 bits and wrap after minutes at full
- * rate. One of two cursors may stand still while the other goes on for ever: then their distance
- * passes 2^31, where it turns negative, and 2^32.
+ * Ids and cursors (msg_pvt.h) far from their first values. Ids have 32 bits and wrap after minutes
+ * at full rate. One of two cursors may stand still while the other goes on for ever: then their
+ * distance passes 2^31, where it turns negative, and 2^32.
  *
  *     with the argument "long": 2^31 messages are really sent, which takes minutes
  */
@@ -29,7 +29,7 @@ pass(struct leat_msg_conn *from, struct leat_msg_conn *to, uint32_t n)
 	const uint64_t ids = to->mode == LEAT_MSG_LEAT ? 0xffff : 0xffffffff; /* in tags */
 	uint32_t i;
 
-	/* n is a multiple of the slots: posted receives stay in their slots. */
+	/* n is a multiple of the number of slots, so posted receives stay in their slots. */
 	assert_int_equal(n & to->mask, 0);
 	assert_int_equal(from->tx_done, from->tx_next);
 	assert_int_equal(to->rx_done, to->rx_bind);
@@ -316,7 +316,7 @@ test_all_are_sent(void **state)
 
 /*
  * Tests that skip messages change ops that the device has, so they run on the ring device only: it
- * keeps the ops themselves, while the fault device makes its own of them.
+ * keeps the ops themselves, while the fault device posts ops of its own.
  */
 #define RING(f) cmocka_unit_test_setup_teardown(f, pair_setup, pair_teardown)
 #define BOTH(f)                                                                                    \

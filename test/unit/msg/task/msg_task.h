@@ -3,8 +3,8 @@
 #define MSG_TASK_H
 
 /*
- * A reactor with tasks, run by the test's thread until the test's first task has returned. The nets
- * of both sides are below that reactor.
+ * A reactor with tasks, run by the test's thread until the test's first task has returned. That
+ * reactor drives the nets (struct leat_msg_net) of both sides.
  */
 
 #include <errno.h>
@@ -42,18 +42,18 @@ int msg_task_groups(const char *name, const struct CMUnitTest *tests, size_t n);
 /* Run fn(arg) as a task; it must return 0. */
 void msg_task_run(leat_task_fn fn, void *arg);
 
-/* Two nets of tasks of one reactor, and a connection between them. */
+/* Two nets on one reactor, and a connection between them. */
 struct msg_task_pair {
 	struct leat_msg_net *client, *server;
 	struct leat_msg_conn *c, *s;
 	char addr[LEAT_ADDR_MAX];
 };
 
-/* Open the nets only; the server listens. NULL: defaults. */
+/* Open the two nets; the server listens. conf NULL: the defaults. */
 void pair_open(struct msg_task_pair *p, const struct leat_msg_net_conf *conf);
-/* Dial and accept. */
+/* Dial from the client, and accept in the server. */
 void pair_connect(struct msg_task_pair *p);
-/* Close what is open of both nets. */
+/* Close the connections that are open, then both nets. */
 void pair_close(struct msg_task_pair *p);
 
 #endif /* MSG_TASK_H */

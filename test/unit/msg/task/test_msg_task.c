@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The waiting calls: what each does, which task gets which message, and what a cancel does. */
+/*
+ * The waiting calls of leat_msg_task.h: what each does, which task gets which message, and what a
+ * cancel does.
+ */
 
 #include <malloc.h>
 #include <stdlib.h>
@@ -114,8 +117,8 @@ regions(void *arg)
 	for (i = 0; i < sizeof(out); i++)
 		out[i] = (uint8_t)(i * 3 + i / 253);
 	/*
-	 * Without a given region the call registers a long message's buffer itself; from i = 2 on,
-	 * both buffers lie in given regions.
+	 * A call registers a long message's buffer itself, but from i = 2 on, both buffers lie in
+	 * regions of leat_msg_net_register().
 	 */
 	for (i = 0; i < 4; i++) {
 		struct receiver r = { .c = p.s, .buf = in, .size = sizeof(in) };
@@ -321,7 +324,7 @@ test_cancelled_send(void **state)
 
 /* ---- connections ---- */
 
-/* Wait until a net has n connections open, including those that no task has. */
+/* Wait until a net has n connections open, including those that no task has accepted. */
 static void
 until_conns(struct leat_msg_net *net, unsigned int n)
 {
@@ -387,8 +390,8 @@ late_dials(void *arg)
 	(void)arg;
 	pair_open(&p, NULL);
 	/*
-	 * Dials are cancelled at any moment: an accepted connection stays, a cancelled one leaves
-	 * nothing behind.
+	 * Dials are cancelled at any moment: a dial that succeeds gives a connection, and a
+	 * cancelled one leaves none behind.
 	 */
 	for (i = 0; i < 300; i++) {
 		int ret = leat_task_within(i, leat_msg_task_dial(p.client, p.addr, 0, &c));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Time limits and cancels of messages that have begun, while the other side does not go on. */
+/* Time limits and cancels of calls whose message has begun, while the other side stands still. */
 
 #include "msg_net.h"
 #include "msg_task.h"
@@ -271,7 +271,7 @@ test_plain(void **state)
 	msg_task_run(plain, NULL);
 }
 
-/* A peer that is silent is asked; it does not answer, so calls return -ETIMEDOUT. */
+/* A silent peer is pinged; it does not answer, so calls return -ETIMEDOUT. */
 static int
 silent(void *arg)
 {
@@ -283,7 +283,7 @@ silent(void *arg)
 	pair_connect(&p);
 	while (p.s->tx_out > 0)
 		assert_int_equal(leat_task_yield(), 0);
-	/* Keep the peer from answering: its control message counts as being sent. */
+	/* Keep the peer from answering: mark its control message as being sent. */
 	p.s->ctrl_tx->flags |= MSG_OP_OUT;
 	assert_int_equal(leat_msg_task_recv(p.c, in, BIG), -ETIMEDOUT);
 	assert_non_null(strstr(leat_err_msg(), "nothing came from it"));

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The waiting calls when the reactor stops: in each state, and what may still be sent. */
+/*
+ * The waiting calls of leat_msg_task.h when the reactor stops: what each returns, and which
+ * messages can still be sent.
+ */
 
 #include "msg_net.h"
 #include "msg_task.h"
@@ -117,7 +120,7 @@ test_each_state(void **state)
 		if (stop.ret[i] != -ECANCELED)
 			fail_msg("state %u: %d", i, stop.ret[i]);
 	}
-	/* All requests that were posted without a task came back. */
+	/* All requests of leat_msg_send(), for which no task waits, came back. */
 	for (i = 0; i < RTE_DIM(stop.reqs); i++)
 		assert_int_equal(stop.reqs[i].state, 0);
 }
