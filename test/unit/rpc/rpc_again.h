@@ -11,7 +11,7 @@
 #include "rpc_pvt.h"
 
 #define US UINT64_C(1000)
-#define MIN_US 1000 /* shortest and longest pause before an attempt */
+#define MIN_US 1000 /* shortest and longest pause before an attempt to connect, us */
 #define MAX_US 50000
 #define SLOTS 32 /* slots of a session, unless a test sets another number */
 #define MANY 64
@@ -44,7 +44,10 @@ int again_teardown(void **state);
 
 /* Connect with a.conf, which makes the session connect again, and wait until both sides are up. */
 struct leat_rpc_session *up(void);
-/* Close the session and both ends; check that nothing is left. */
+/*
+ * Close the session, wait until neither side has a session or a packet, and check that all requests
+ * came back.
+ */
 void close_all(struct leat_rpc_session *s);
 
 /* Replace the endpoint of a, which was shut down. */

@@ -224,7 +224,7 @@ end_drive(struct end *e)
 		*pair_clock += LEAT_CLOCK_MOCK_HZ / 1000000;
 	n = leat_ep_poll(e->ep, ops, 32);
 	assert_int_equal(leat_rpc_process(e->rpc, ops, n), 0);
-	/* The context does not read the clock in every poll. */
+	/* Poll 8 times, since the context reads the clock only in some polls. */
 	for (turn = 0; turn < 8; turn++) {
 		n = leat_rpc_poll(e->rpc, done, 32);
 		e->nb_back += n;

@@ -39,7 +39,7 @@ struct end {
 	struct leat_rpc_session_conf conf; /* for accepted sessions */
 	struct leat_rpc_incoming *later[LATER_MAX];
 	unsigned int nb_later, nb_ev[LEAT_RPC_CLOSED + 1], nb_handled, nb_refused;
-	bool defer_fails; /* LATER got no ticket */
+	bool defer_fails; /* leat_rpc_defer() failed in the handler of LATER */
 	bool closes;	  /* close sessions that ended */
 	bool deaf;	  /* leave events of sessions unread */
 	uint64_t nb_back;
@@ -56,7 +56,7 @@ extern struct leat_ep_conf pair_ep_conf;
 /* The test's clock, which advances by a microsecond in each end_drive(); or NULL. */
 extern volatile uint64_t *pair_clock;
 
-/* Start leat with both devices. */
+/* Start leat with the four devices. */
 int pair_start(void **state);
 int pair_stop(void **state);
 
@@ -72,7 +72,7 @@ void end_open(struct end *e, const char *dev, const struct leat_rpc_conf *conf);
 void end_close(struct end *e);
 void end_drive(struct end *e);
 
-/* A wait in vain ends after a minute of the real clock, whatever clock the test has. */
+/* Time limit of a wait: about a minute of the real clock, whatever clock the test has. */
 struct patience {
 	unsigned int turns;
 	uint64_t until; /* seconds */
@@ -98,7 +98,10 @@ void drive(unsigned int turns);
 /* Connect a session, and wait until both sides are up. */
 struct leat_rpc_session *connected(void);
 void post1(struct leat_rpc_req *req);
-/* Post a call and wait for its answer. */
+/*
+ * Post a call and wait for its answer.
+ * @return bytes of the response; < 0: the status
+ */
 int call(struct leat_rpc_session *s, uint8_t type, const void *buf, uint32_t len, void *resp,
 	 uint32_t room);
 struct leat_rpc_stats stats_of(const struct end *e);

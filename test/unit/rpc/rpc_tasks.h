@@ -17,7 +17,7 @@ extern struct leat_reactor *r;
 extern struct leat_tasks *ts;
 extern struct leat_rpc_session *sa[2], *sb[2];
 extern unsigned int nb_accepted; /* sessions accepted by b; the last ones are in sb */
-extern unsigned int nb_done;	 /* requests of a that were posted without a task */
+extern unsigned int nb_done;	 /* requests of a that are done, and were posted without a task */
 extern bool forbids;		 /* b rejects new sessions */
 
 /* Call this after pair_setup(), or one of its variants. */

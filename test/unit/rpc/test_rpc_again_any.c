@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A session connects again and, at any moment of that, is closed, ended by the shutdown of its
- * endpoint, or hit by the next death of its peer.
+ * A session connects again. At any moment of that it is closed, its endpoint is shut down, or its
+ * peer dies once more.
  */
 
 #include <string.h>

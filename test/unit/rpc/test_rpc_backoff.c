@@ -2,7 +2,7 @@
 
 /*
  * When sessions connect again, how often, and when they give up. The test plays the servers, which
- * answer connection requests as srv.answer says. The clock is the test's.
+ * answer connection requests as srv.answer says. A mock clock advances when the test says.
  */
 
 #include <errno.h>
@@ -265,7 +265,8 @@ setup_herd(void **state)
 }
 
 /*
- * A thousand sessions that lost their server at the same moment don't come back at the same moment.
+ * A thousand sessions whose attempts to connect fail at the same moment don't try again at the same
+ * moment.
  */
 static void
 test_herd(void **state)
@@ -415,7 +416,7 @@ test_tries(void **state)
 	assert_non_null(strstr(a.ev.text, "after 3 attempts: "));
 	assert_int_equal(req.status, -ECONNREFUSED);
 	assert_int_equal(req.refused, 1);
-	/* A call that is posted after the end has the status of the end, as with any session. */
+	/* A call that is posted after the end gets the status of the end, as with any session. */
 	post1(&req);
 	turn_until(0, req.state == 0);
 	assert_int_equal(req.status, -ECONNREFUSED);

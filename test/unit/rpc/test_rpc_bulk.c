@@ -2,8 +2,8 @@
 
 /*
  * Memory that requests describe: tasks of the other side pull from it and push to it, by READ and
- * WRITE or in messages. The memory is the caller's again when, and only when, the other side can't
- * reach it any more.
+ * WRITE or in messages. A request comes back when, and only when, the other side can't reach its
+ * memory any more.
  */
 
 #include <errno.h>
@@ -330,8 +330,8 @@ test_many(void **state)
 }
 
 /*
- * Each side has all its slots full of requests that wait for transfers of the other side: transfers
- * have slots of their own, or none would ever end.
+ * All slots of each side are full of requests that wait for transfers by the other side. The
+ * transfers end nevertheless, because they have slots of their own.
  */
 static void
 test_both_ways(void **state)
@@ -448,7 +448,7 @@ midway(struct leat_rpc_req *req, uint8_t type, struct ask *ask)
 	assert_int_equal(nb_transfers, 0);
 }
 
-/* Refill the memory as soon as the request is back: no packet may be written to it then. */
+/* Refill the memory as soon as the request is back: no transfer may write to it then. */
 static void
 memory_is_free(void)
 {

@@ -102,7 +102,7 @@ DESCRIPTOR(wraps, 40, {
 DESCRIPTOR(access, 40, { leat_put_le32(at + 32, 0x100); })
 DESCRIPTOR(not_zero, 40, { at[36] = 1; })
 
-/* A valid descriptor that the peer writes itself is accepted. */
+/* A valid descriptor is accepted. */
 static void
 test_honest(void **state)
 {

@@ -224,7 +224,9 @@ test_deferred(void **state)
 		post1(&req[i]);
 	}
 	drive_until(b.nb_later == 3);
-	/* The bytes stay although the buffer of their packet is used again. */
+	/*
+	 * Deferred requests keep their bytes although the buffers of their packets are used again.
+	 */
 	for (i = 0; i < 100; i++)
 		assert_int_equal(call(s, ECHO, big, 100, back, 100), 100);
 	assert_int_equal(req[0].state + req[1].state + req[2].state != 0, 1);
@@ -298,7 +300,7 @@ setup_tickets(void **state)
 	return pair_setup(state);
 }
 
-/* Small calls go on beside long ones, in both directions, and vice versa. */
+/* Small calls are answered while long ones are under way, and long ones while small ones are. */
 static void
 test_interleaved(void **state)
 {
@@ -341,8 +343,8 @@ test_interleaved(void **state)
 			break;
 	}
 	/*
-	 * More than 10 small calls came back before the first long one: 4 MiB are sixteen times the
-	 * credits of a direction.
+	 * More than 10 small calls came back before the first long one, since the 4 MiB of the long
+	 * ones take sixteen times the credits of a direction.
 	 */
 	assert_true(during > 10);
 	drive_until(small.state == 0);

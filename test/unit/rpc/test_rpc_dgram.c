@@ -2,7 +2,7 @@
 
 /*
  * Datagram endpoints: packets that are duplicated, late, lost, or forged; peers that are away for a
- * while, or for good. The clock is the test's.
+ * while, or for good. A mock clock advances when the test says.
  */
 
 #include <errno.h>
@@ -126,8 +126,8 @@ test_twice(void **state)
 }
 
 /*
- * An unacknowledged response is first asked about, and then sent again: the handler does not run
- * again.
+ * b first probes a peer that has not acknowledged a response, and then sends the response again,
+ * without running the handler again.
  */
 static void
 test_response_lost(void **state)
@@ -281,7 +281,7 @@ test_pieces_backwards(void **state)
 	}
 	packets = raw.packets;
 	raw_until(b.nb_handled == 1 && raw.packets > packets);
-	/* The response's pieces in any order: each has the bytes of its place. */
+	/* The pieces of the response come in any order: each has the bytes of its offset. */
 	assert_int_equal(raw_last_item().kind, RPC_RESPONSE);
 	assert_int_equal(raw_last_item().size, size);
 	assert_int_equal(raw.last[raw.last_len - 8], raw_last_item().off / PIECE + 1);
@@ -325,7 +325,7 @@ post_many(struct leat_rpc_session *s, unsigned int n)
 	}
 }
 
-/* b is not driven for a while, shorter than the time after which it counts as dead. */
+/* Drive only a for this time: b is away. */
 static void
 away(unsigned int ms)
 {

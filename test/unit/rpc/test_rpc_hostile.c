@@ -42,7 +42,7 @@ raw_teardown(void **state)
 	return pair_teardown(state);
 }
 
-/* Add a request in slot 0; n is its number in that slot. */
+/* @return a request in slot 0; n is its number in that slot, from 1 */
 static struct rpc_item
 request(uint32_t n, uint8_t type)
 {

@@ -2,8 +2,8 @@
 
 /*
  * Answers that come too late: after the request was cancelled or its time was up, after its session
- * ended, or after a new session began. They leak nothing, starve nothing, write to no buffer, and
- * are never taken for the answer of another request.
+ * ended, or after a new session began. They leak neither memory nor slots, write to no buffer, and
+ * are never taken for the answer to another request.
  */
 
 #include <errno.h>
@@ -186,7 +186,9 @@ test_expired(void **state)
 		untouched(2 * BATCH);
 	}
 	assert_int_equal(stats_of(&a).expired, 2 * TIMES);
-	/* The other side knew that these answers were not waited for. */
+	/*
+	 * The other side has counted these answers as unwaited, since their deadlines had passed.
+	 */
 	assert_int_equal(stats_of(&b).unwaited, TIMES);
 	works(s);
 	close_all(s);

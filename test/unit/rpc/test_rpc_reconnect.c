@@ -2,7 +2,8 @@
 
 /*
  * Sessions that connect again: what becomes of requests and events, and of late or forged answers.
- * When sessions connect again is in test_rpc_backoff.c, ends at any moment in test_rpc_again_any.c.
+ * test_rpc_backoff.c tests when sessions connect again, test_rpc_again_any.c what ends them at any
+ * moment of that.
  */
 
 #include <errno.h>
@@ -73,7 +74,10 @@ test_requests(void **state)
 	close_all(s);
 }
 
-/* A long request of which nothing was sent has not begun. */
+/*
+ * A long request of which nothing was sent has not begun: it waits for the next connection, or
+ * comes back as refused if none follows.
+ */
 static void
 long_ones(bool again)
 {
@@ -225,7 +229,7 @@ test_late(void **state)
 
 /*
  * b sends a packet with the epoch of the previous connection and, if `token` is set, its token. The
- * packet ends the connection over which it came, as any invalid packet, and answers nothing.
+ * packet ends the connection over which it came, as any invalid packet, and answers no request.
  */
 static void
 forged(int violation, bool token)

@@ -421,7 +421,7 @@ test_open(void **state)
 	assert_int_equal(ret, -ESHUTDOWN);
 }
 
-/* The stop of the reactor names unanswered requests. */
+/* The error of the reactor's stop names unanswered requests. */
 static void
 test_stop(void **state)
 {
@@ -431,7 +431,7 @@ test_stop(void **state)
 	(void)state;
 	post1(&req);
 	turn_until(b.nb_later == 1);
-	/* Sessions are closed when seven eighths are over: 0.2 s are left on a slow machine. */
+	/* Sessions are closed when seven eighths of the time are over: 0.2 s are left for that. */
 	leat_reactor_stop(r, 1600000);
 	while (ret >= 0)
 		ret = leat_reactor_turn(r);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* /leat/rpcs and /leat/rpc: asked by a thread while the contexts are driven, or are not. */
+/*
+ * The telemetry requests /leat/rpcs and /leat/rpc, from another thread, while the test drives the
+ * contexts or does not.
+ */
 
 #include <errno.h>
 #include <pthread.h>

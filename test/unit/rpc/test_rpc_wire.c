@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Every byte that lib/rpc sends, and every packet that its parsers refuse. */
+/* Encoding and decoding of each part of a packet, byte by byte, and what the parsers refuse. */
 
 #include <errno.h>
 #include <string.h>
@@ -295,7 +295,7 @@ test_hello_refused(void **state)
 		if (rpc_hello_get(buf, sizeof(buf), &back) == NULL)
 			fail_msg("change %u is taken", i);
 	}
-	/* A refusing hello needs no numbers. */
+	/* A hello that refuses may have 0 in its other numbers. */
 	h = (struct rpc_hello){ .version = RPC_VERSION, .refused = RPC_REFUSED_SESSIONS };
 	rpc_hello_put(buf, &h);
 	assert_null(rpc_hello_get(buf, sizeof(buf), &back));
