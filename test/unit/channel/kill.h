@@ -56,7 +56,7 @@ enum with {
 struct scenario {
 	const char *name;
 	struct leat_channel_conf conf;
-	struct leat_channel_opts opts; /* the child's */
+	struct leat_channel_opts opts; /* options of the child */
 	uint32_t present;	       /* frames sent before the child begins */
 	uint32_t early;		       /* how many of these are read before the child begins */
 	/*

@@ -326,7 +326,10 @@ bursts_and_aborts(void **state)
 	(void)state;
 	trio_make(&t);
 	reserve_number(t.slow, 0);
-	/* The reservation keeps its room until it is aborted: other writers can fill the rest. */
+	/*
+	 * The reservation keeps its room until it is aborted. Other writers can fill the room that
+	 * is left.
+	 */
 	for (n = 1; send_number(t.writer, n, LEN) == 0; n++)
 		expect(t.reader, n);
 	assert_int_equal(send_number(t.writer, n, LEN), -EAGAIN);

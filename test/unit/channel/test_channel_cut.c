@@ -24,7 +24,7 @@ static const struct leat_channel_opts opts = { .check_ms = 1 };
 struct cut {
 	char name[64];
 	int fd;
-	struct leat_channel *ch, *joined, *other; /* joined shares the mapping of ch */
+	struct leat_channel *ch, *joined, *other; /* joined shares ch's mapping */
 };
 
 static void

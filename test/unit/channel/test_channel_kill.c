@@ -237,7 +237,10 @@ commit_slow(const struct ctx *c, const struct leat_channel *ch)
 	assert_int_equal(leat_channel_commit(&slow), 0);
 }
 
-/* The survivor goes on: it recovers the dead, reads all frames, and goes round the buffer twice. */
+/*
+ * The survivor goes on: it recovers dead participants, reads all frames, and goes round the buffer
+ * twice.
+ */
 static void
 survive(const struct ctx *c, struct leat_channel *ch, unsigned int k)
 {

@@ -268,7 +268,10 @@ the_clock_is_read_seldom(void **state)
 	pair_free(&p);
 }
 
-/* A participant that attaches recovers the dead: it need not wait, nor call recover. */
+/*
+ * A participant that attaches recovers dead participants at once, without a wait or a call of
+ * leat_channel_recover().
+ */
 static void
 attach_recovers(void **state)
 {

@@ -48,7 +48,7 @@ struct ctx {
 
 struct scenario {
 	const char *name;
-	struct leat_channel_opts opts; /* of the child */
+	struct leat_channel_opts opts; /* options of the child */
 	uint32_t present;
 	bool dead; /* a participant died with a peeked frame and a reserved one */
 	void (*act)(struct leat_channel *ch, struct notes *notes);

@@ -21,7 +21,7 @@ extern "C" {
 
 extern const struct leave_case leave_cases_c[];
 extern const struct leave_case block_cases_c[];
-/* Absent where there is no C++ compiler. */
+/* Weak symbols: their addresses are NULL if there is no C++ compiler. */
 extern const struct leave_case leave_cases_cxx[] __attribute__((weak));
 extern const struct leave_case block_cases_cxx[] __attribute__((weak));
 

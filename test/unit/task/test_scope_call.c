@@ -62,7 +62,10 @@ delayed_cancel(void *arg)
 	unsigned int i;
 
 	for (i = 0; i < race->delay; i++) {
-		/* In some rounds a function is called before the cancel, on any machine. */
+		/*
+		 * So in some rounds a function is called before the cancel, however slow the
+		 * machine is.
+		 */
 		if (race->delay == PATIENT && __atomic_load_n(&race->begun, __ATOMIC_RELAXED) == 0)
 			i = 0;
 		task_test_yield();

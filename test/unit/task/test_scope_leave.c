@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * However a time limit, a mask or a scope's block is left: afterwards the task has the deadline and
- * the mask that it had before.
+ * In whichever way a time limit, a mask or a scope's block is left, the task then has the deadline
+ * and the mask that it had before.
  */
 
 #include "leave_cases.h"

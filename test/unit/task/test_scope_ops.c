@@ -275,7 +275,7 @@ static void
 test_resource_cancel(void **state)
 {
 	static const struct {
-		enum leat_cancel answer; /* of the cancel function */
+		enum leat_cancel answer; /* what the cancel function returns */
 		int says, result;	 /* results of leat_resource_cancel() and of the wait */
 	} cases[] = {
 		{ LEAT_CANCEL_LATE, 0, 1 },

@@ -46,7 +46,7 @@ act_below(void *arg)
 
 	leat_scope_init(&s);
 	assert_int_equal(leat_scope_branch(&s, "below", act_in_task, arg, NULL), 0);
-	/* The branch cancelled this task, its parent: the wait says so. */
+	/* The branch cancelled this task, its parent, so the wait returns -ECANCELED. */
 	assert_int_equal(leat_scope_wait(&s), -ECANCELED);
 	assert_true(leat_task_cancelled());
 	return -ECANCELED;

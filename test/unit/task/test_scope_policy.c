@@ -305,7 +305,9 @@ RULE(test_break_under_policy, break_under_policy)
 static int
 one_is_singled_out(void *arg)
 {
-	/* By policy: the result of the wait; the index of the winner; the sleep of "other". */
+	/*
+	 * By policy: the results of the wait, of leat_scope_winner(), and of the sleep of "other".
+	 */
 	static const struct {
 		int wait, winner, cancels;
 	} expected[] = {

@@ -166,7 +166,7 @@ expect_task(const struct leat_task *t)
 
 struct before {
 	bool flagged[TASKS];
-	bool asked[TASKS]; /* tasks whose operation will be cancelled */
+	bool asked[TASKS]; /* tasks whose operation a signal would cancel */
 	unsigned int cancels[TASKS];
 };
 

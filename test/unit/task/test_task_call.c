@@ -415,7 +415,7 @@ test_threads(void **state)
 			test_turns(t.r, 1);
 		assert_int_equal(leat_task_join(task[i], NULL), 0);
 	}
-	/* The reactor is destroyed at once: the other thread may be about to wake it. */
+	/* The reactor is destroyed at once, even if the other thread is about to wake it. */
 	task_test_end(&t);
 	leat_reactor_stop(c.to, LEAT_REACTOR_STOP_NO_DEADLINE);
 	assert_int_equal(pthread_join(thread, &failed), 0);

@@ -263,7 +263,7 @@ sleeps(void *arg)
 	return leat_task_sleep(LONG_US);
 }
 
-/* There is room for one branch. */
+/* max_tasks leaves room for one branch only. */
 static int
 no_room(void *arg)
 {
@@ -283,7 +283,7 @@ no_room(void *arg)
 	b[1].after_us = b[2].after_us = 10;
 	assert_int_equal(leat_task_race(b, 3), 0);
 	assert_int_equal(b[1].ret, -ENOMEM);
-	/* The last function that could succeed fails. */
+	/* The only function that was started fails, so none can succeed any more. */
 	p[0].ret = -EIO;
 	assert_int_equal(leat_task_race(b, 3), -ENOMEM);
 	assert_int_equal(b[0].ret, -EIO);

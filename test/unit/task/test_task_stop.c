@@ -371,7 +371,7 @@ spawn_and_sleep(void *arg)
 {
 	struct leat_task *task = leat_task_spawn(leat_tasks_self(), "fresh", sleep_forever, arg);
 
-	/* A task that begins after a stop is not cancelled until the next one. */
+	/* A task that begins after a stop is not cancelled until the next stop. */
 	assert_non_null(task);
 	assert_false(leat_task_cancelled());
 	return leat_task_detach(task);

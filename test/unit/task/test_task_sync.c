@@ -310,7 +310,7 @@ test_queue(void **state)
 	assert_int_equal(st.n, ITEMS);
 	assert_int_equal(task_test_join(&t, p), 0);
 
-	/* The getter waits first. */
+	/* The getter waits before the putter begins. */
 	st.n = 0;
 	g = task_test_spawn(&t, "get", getter, NULL);
 	test_turns(t.r, 1);

@@ -29,7 +29,7 @@ hogs(void)
 	return (unsigned int)s.hogs;
 }
 
-/* Show the watchdog a time in which the caller runs for 100 ms and more. */
+/* Make the watchdog see the caller run for 100 ms and more, and check that it reports this once. */
 static void
 hog(void)
 {
