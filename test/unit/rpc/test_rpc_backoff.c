@@ -210,7 +210,7 @@ test_pauses(void **state)
 }
 
 /*
- * A server that accepts, and disconnects at once, is asked no more often than a server that does
+ * A server that accepts, and disconnects at once, is tried no more often than a server that does
  * not exist.
  */
 static void

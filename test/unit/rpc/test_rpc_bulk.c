@@ -243,7 +243,7 @@ teardown(void **state)
 static struct leat_rpc_req
 request(uint8_t type, const struct ask *ask, uint32_t access)
 {
-	static uint8_t resp[16]; /* "done" is sent by each handler */
+	static uint8_t resp[16]; /* shared by all requests: each gets "done" */
 
 	bulk[0] = (struct leat_rpc_bulk){ .addr = mem, .len = BIG, .mr = mr, .access = access };
 	return (struct leat_rpc_req){ .session = sa[0],

@@ -224,7 +224,10 @@ TEST(other_item_without_number, LEAT_RPC_BAD_KIND, {
 })
 TEST(numbers_cut, LEAT_RPC_TRUNCATED, { raw.len = RPC_HEAD_LEN + RPC_NUMBERS_LEN - 1; })
 
-/* A sender that does not know the token is not the peer: no session ends. */
+/*
+ * A packet that is cut, or has a wrong token, epoch or version, may come from a stranger: it is
+ * counted and dropped, and no session ends.
+ */
 #define STRANGER(name, why, ...)                                                                   \
 	static void test_##name(void **state)                                                      \
 	{                                                                                          \
@@ -387,7 +390,7 @@ test_dead(void **state)
 	assert_int_equal(a.nb_back, 1000);
 	for (i = 0; i < 1000; i++) {
 		assert_int_equal(reqs[i].status, -EHOSTDOWN);
-		assert_true(reqs[i].refused == (i >= 32)); /* slots */
+		assert_true(reqs[i].refused == (i >= 32)); /* 32 slots: others were never sent */
 	}
 	assert_int_equal(a.nb_ev[LEAT_RPC_ENDED], 1);
 	assert_int_equal(a.ev.status, -EHOSTDOWN);

@@ -2,8 +2,8 @@
 
 /*
  * Sessions that connect again: what becomes of requests and events, and of late or forged answers.
- * test_rpc_backoff.c tests when sessions connect again, test_rpc_again_any.c what ends them at any
- * moment of that.
+ * test_rpc_backoff.c tests when sessions connect again; test_rpc_again_any.c ends them at any
+ * moment while they do.
  */
 
 #include <errno.h>

@@ -146,7 +146,7 @@ test_drain_timeout(void **state)
 	drive_until(stats_of(&b).sessions == 0);
 }
 
-/* The peer's endpoint dies with requests in flight; on both sides all come back. */
+/* The peer's endpoint dies with requests in flight; all requests come back on both sides. */
 static void
 test_death(void **state)
 {
@@ -182,8 +182,8 @@ test_death(void **state)
 }
 
 /*
- * A fourth session is refused, and the text gives the limit, 3. When a session was closed on both
- * sides there is room.
+ * A fourth session is refused, and the text gives the limit, 3. After a session was closed on both
+ * sides, there is room for another.
  */
 static void
 test_limit(void **state)

@@ -109,7 +109,7 @@ test_together_bytes(void **state)
 	c = mm_open_leat(&mm, 0);
 	base = mm_base(0);
 	send_together(c, tx, text, 4);
-	send_together(c, tx2, later, 3); /* no credit */
+	send_together(c, tx2, later, 3); /* without credit: these wait */
 	assert_int_equal(mm_count(LEAT_OP_TSEND), 2);
 	mm_drive(&mm);
 	assert_int_equal(mm.nb_back, 4);

@@ -108,7 +108,9 @@ converse(void)
 	assert_int_equal(polls(8), 0);
 }
 
-/* Messages that a client posts in its first turn go when it has nothing else to do, in one send. */
+/*
+ * Messages that a client posts in its first turn are sent together when it has nothing else to do.
+ */
 static void
 test_first_turn(void **state)
 {

@@ -16,8 +16,8 @@
 
 #define BUFS 16
 #define BUF_LEN 8192
-#define LARGE 5000 /* needs a receive of the other side, in both modes */
-#define RECVS 32   /* posted on each connection of the server */
+#define LARGE 5000 /* bytes: the payload needs a receive of its own in both modes */
+#define RECVS 32   /* receives posted on each connection of the server */
 #define CLIENTS 3  /* honest clients */
 #define ROUNDS 50
 

@@ -347,7 +347,7 @@ cancel_random(enum leat_msg_mode mode)
 			uint64_t *p = out[sent % CANCEL_TX];
 
 			p[0] = p[1] = sent;
-			/* Messages without a payload, of a word, and of two. */
+			/* Messages of 0, 8 and 16 bytes. */
 			send1(c, &tx[sent % CANCEL_TX], p, sent % 3 * 8);
 			sent++;
 		}

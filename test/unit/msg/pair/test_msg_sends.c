@@ -91,7 +91,9 @@ test_iov(void **state)
 	(void)state;
 	for (i = 0; i < RTE_DIM(sizes); i++)
 		gathered(&leat, sizes[i], 0);
-	/* In plain mode a message in pieces is copied into the slot, or refused if it is longer. */
+	/*
+	 * In plain mode a message in pieces is copied, or refused if longer than eager_max, 2032 B.
+	 */
 	gathered(&plain, 0, 0);
 	gathered(&plain, 2032, 0);
 	gathered(&plain, 2033, -EMSGSIZE);

@@ -26,7 +26,7 @@ static bool sends_all; /* set by the argument "long" */
 static void
 pass(struct leat_msg_conn *from, struct leat_msg_conn *to, uint32_t n)
 {
-	const uint64_t ids = to->mode == LEAT_MSG_LEAT ? 0xffff : 0xffffffff; /* in tags */
+	const uint64_t ids = to->mode == LEAT_MSG_LEAT ? 0xffff : 0xffffffff; /* in tags: id bits */
 	uint32_t i;
 
 	/* n is a multiple of the number of slots, so posted receives stay in their slots. */
