@@ -9,14 +9,14 @@
  *     inbox: take all           <-------(B)---  push on the inbox, wake the reactor
  *     task wakes
  *
- * A cancel is the step POSTED -> ABANDONED. When it comes first the task continues at once, and the
- * message owns the call. So struct task_call is not on the task's stack, and the called reactor,
- * which frees it, must touch no other memory of the caller. When TAKEN comes first the task waits
- * for the answer, since fn uses the memory that arg points to.
+ * A cancel is the step POSTED -> ABANDONED. If it comes before TAKEN, the task continues at once
+ * and the message owns the call. So struct task_call is not on the task's stack: the called reactor
+ * frees it, and must touch no other memory of the caller. If TAKEN comes first, the task waits for
+ * the answer, since fn uses the memory that arg points to.
  *
- * A reactor that has stopped refuses the message. A reactor that stops runs all messages that it
- * has accepted before it leaves. Only a reactor that is destroyed without a stop drops the message;
- * the state is then REFUSED.
+ * A reactor that has stopped refuses the message. A reactor that is stopping runs all messages that
+ * it has accepted before it leaves its loop. Only a reactor that is destroyed without a stop drops
+ * the message; the state is then REFUSED.
  *
  * The answer goes on a list (inbox), not into the caller's ring of messages: there it could be lost
  * when the ring is full or closed.
@@ -81,8 +81,9 @@ task_calls_free(struct leat_tasks *ts)
 }
 
 /*
- * Leave state POSTED, to TAKEN or ABANDONED. @return false: the other side was first. Release and
- * acquire: all uses of the call by one side happen before the other side frees it.
+ * Change the state from POSTED to TAKEN, ABANDONED or REFUSED. @return false: the other side was
+ * first. Release and acquire: all uses of the call by one side happen before the other side frees
+ * it.
  */
 static bool
 call_leave_posted(struct task_call *c, uint32_t to)
@@ -143,7 +144,7 @@ on_drop(void *arg)
 void
 task_inbox_run(struct leat_tasks *ts)
 {
-	/* Acquire (B). */
+	/* Acquire, (B) in the drawing: the tasks see all writes of fn. */
 	struct task_call *c = __atomic_exchange_n(&ts->inbox, NULL, __ATOMIC_ACQUIRE);
 	struct task_call *next, *first = NULL;
 

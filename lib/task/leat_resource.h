@@ -36,7 +36,7 @@
  *
  *     leat_resource_run()                         leat_resource_end(own result)
  *       cancelled? deadline? -- yes: nothing is started        |
- *       post ------------> the resource's ---------------------+--> ended, once: the task is ready
+ *       post ------------> with the resource ------------------+--> ended, once: the task is ready
  *                               |                              |
  *                               | cancel                       |
  *                               +-- LATE: the cancel has no effect

@@ -446,7 +446,7 @@ LEAT_API void leat_scope_block_leave(struct leat_scope *s);
 	LEAT_TASK_BLOCK(struct leat_task_mask_state, leat_task_unmask, leat_task_mask_begin(),     \
 			LEAT_SCOPE_NAME(leat_block_), LEAT_SCOPE_NAME(leat_once_))
 
-/** Private: a block with a variable, set up by begin before it and passed to end after it. */
+/** Private: run a block with a variable that begin sets up before it, and end gets after it. */
 #define LEAT_TASK_BLOCK(type, end, begin, name, once)                                              \
 	for (const type name LEAT_SCOPE_AT_END(end) = begin, *once = &name; once != NULL;          \
 	     once = NULL)

@@ -28,17 +28,17 @@
  * @endcode
  *
  * A task runs until it waits, yields or ends. Nothing preempts it, and the pollers of its reactor
- * do not run meanwhile. So tasks of one reactor need no locks for data of that reactor: all that a
- * task does between two waits is one step to the other tasks.
+ * do not run meanwhile. So data that only one reactor's thread uses needs no locks: what a task
+ * does between two waits is atomic for all other tasks of its reactor.
  *
  *     spawn --> READY ---------> RUNNING ---- fn returned ----> DONE --- join ---> freed
  *                 ^                 |                            (detached: freed at once)
  *                 |                 | waits
  *                 +---- woken ---- WAITING
  *
- * Ready tasks run in the order in which they became ready, one after another, in the reactor's
- * turn. A task that yields runs again in the next turn, after all pollers. A turn makes at most 256
- * switches.
+ * In each turn of the reactor (one round over its pollers) the ready tasks run one after another,
+ * in the order in which they became ready. A task that yields runs again in the next turn, after
+ * all pollers. A turn makes at most 256 switches.
  *
  * When the reactor stops, each task is cancelled, and a task that is spawned from then on is born
  * cancelled: it runs, but each of its waits is refused with -ECANCELED, unless the task masks the
@@ -92,8 +92,9 @@ struct leat_task;
 enum leat_task_guard {
 	LEAT_TASK_GUARD_AUTO = 0, /**< the best kind available; see leat_tasks_guard() */
 	LEAT_TASK_GUARD_MARKER,	  /**< a page guarded by madvise(2); Linux 6.13 or later */
-	LEAT_TASK_GUARD_PAGE,	  /**< a page of mprotect(2); uses up two of vm.max_map_count */
-	LEAT_TASK_GUARD_CANARY,	  /**< bytes that are checked when the task waits or ends */
+	/** a page of mprotect(2); uses two of the mappings that vm.max_map_count limits */
+	LEAT_TASK_GUARD_PAGE,
+	LEAT_TASK_GUARD_CANARY, /**< bytes that are checked when the task waits or ends */
 };
 
 /** Configuration of the tasks of a reactor. Zeroed means all defaults. */
@@ -303,9 +304,9 @@ LEAT_API int leat_task_sleep_until(uint64_t when);
 LEAT_API struct leat_task *leat_task_current(void);
 
 /**
- * Get the name of a task. A task without a name is called by the symbol of its function, if the
- * program exports that symbol (a function that is not static, linked with -rdynamic), else "task".
- * The lookup of the symbol happens in this call, so spawning a task without a name is cheaper.
+ * Get the name of a task. If it has none, get the symbol of its function, or "task" if the program
+ * does not export that symbol (a static function, or a program linked without -rdynamic). The
+ * symbol is looked up in this call, so spawning a task without a name is cheaper.
  */
 LEAT_API const char *leat_task_name(const struct leat_task *task) __attribute__((cold));
 
@@ -320,7 +321,7 @@ LEAT_API uint64_t leat_task_id(const struct leat_task *task);
 
 /**
  * A reference to a task that stays safe to use after the task has ended, was joined, and another
- * task has taken its control block. For messages, timers and tables that may outlive the task. It
+ * task uses its control block. For messages, timers and tables that may outlive the task. It
  * may be copied, also to other threads. Valid until leat_tasks_destroy(). The fields are private.
  *
  * @code

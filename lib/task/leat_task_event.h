@@ -20,7 +20,7 @@ struct leat_task_event_waiter;
 
 /** An event. Zeroed means not set. While tasks wait for it, it must not move. */
 struct leat_task_event {
-	struct leat_task_event_waiter *first; /**< private: waits, oldest first */
+	struct leat_task_event_waiter *first; /**< private: oldest wait; NULL: none */
 	struct leat_task_event_waiter *last;  /**< private: newest wait */
 	bool is_set;			      /**< private */
 };

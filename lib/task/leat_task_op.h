@@ -21,7 +21,7 @@
  *	struct leat_op op = { .type = LEAT_OP_TSEND, .peer = peer, .buf = buf, .size = len };
  *	struct leat_op *ops[] = { &op };
  *
- *	ret = leat_task_op_run(ep, ops, 1);	post it, and wait until it came back
+ *	ret = leat_task_op_run(ep, ops, 1);	post it, and wait until it is done
  * @endcode
  *
  * or in two steps, to do something else in between:
@@ -32,10 +32,12 @@
  *	ret = leat_task_op_wait_all(ep, ops, n);
  * @endcode
  *
- * A wait for ops does not end before the ops have come back, so ops and buffers may be variables of
- * the task. When the task is cancelled, or its deadline passes, the ops it waits for are cancelled
- * (leat_op_cancel()), and the wait ends when they have come back. An op that the device can't
- * recall comes back only when it is done: give it a deadline (LEAT_OP_F_DEADLINE).
+ * An op comes back when the reactor gets it from leat_ep_poll(): it is done, and belongs to the
+ * application again. A wait for ops does not end before the ops have come back, so ops and buffers
+ * may be variables of the task. When the task is cancelled, or its deadline passes, the ops it
+ * waits for are cancelled (leat_op_cancel()), and the wait ends when they have come back. An op
+ * that the device can't recall comes back only when it is done: give it a deadline
+ * (LEAT_OP_F_DEADLINE).
  *
  * While a task waits for an op, leat_op.user is reserved; it is NULL afterwards.
  *

@@ -15,8 +15,8 @@
  * All objects are in memory of the caller, which must outlive the waits; nothing is allocated.
  * Calls that may wait return
  *
- * - -ECANCELED: the task was cancelled, before or during the wait; nothing was taken
- * - -ETIMEDOUT: the task's deadline passed, before or during the wait; nothing was taken
+ * - -ECANCELED: the task was cancelled, before or during the wait; nothing was taken or put
+ * - -ETIMEDOUT: the task's deadline passed, before or during the wait; nothing was taken or put
  * - -EPERM: not in a task
  *
  * Thread rules: on the thread of one reactor. Pollers, timers and messages of that reactor may make

@@ -196,7 +196,10 @@ leat_task_op_wait_any(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 	return ret < 0 && ret != -ETIMEDOUT ? ret : first_idle(ops, n);
 }
 
-/* Post ops, yielding while the endpoint is full. @return number posted; *why: error of the rest */
+/*
+ * Post ops, yielding while the endpoint is full. @return number of ops posted; *why: the reason, if
+ * they are fewer than n
+ */
 static uint16_t
 post(struct leat_ep *ep, struct leat_op **ops, uint16_t n, int *why)
 {

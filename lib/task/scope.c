@@ -101,7 +101,7 @@ branch_main(void *arg)
 
 /*
  * Cancel the scope after a branch could not be started: branches that have begun are cancelled,
- * others never begin. At most once per round, as no branch is added afterwards.
+ * others never begin. This happens once per round at most, as no branch is added afterwards.
  */
 static __rte_noinline int
 scope_refuse(struct leat_scope *s, int err)

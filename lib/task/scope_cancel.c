@@ -9,8 +9,9 @@
  *             `-- C (between two operations)
  *
  * The walk visits A, x, y, B, C. It is a loop, not a recursion, since branches nest to any depth
- * and the stack of the caller is small. It goes from a scope to its branches by first and
- * branch_next, from a branch down to its scope by the branch's wait, and back up by parent.
+ * and the stack of the caller is small. It finds the branches of a scope by leat_scope.first and
+ * leat_task.branch_next, the scope below a branch by leat_task.wait, and the way back up by
+ * leat_scope.parent.
  *
  * Each task has a flag that is set once, by the first signal from any sender: the cancel of its
  * scope, of an enclosing scope, of the task alone, or the stop of the reactor. So the signal
@@ -55,8 +56,8 @@ scope_signal(struct leat_task *t)
 	}
 	t->cancel |= TASK_CANCELLED;
 	/*
-	 * A scope that was cancelled before keeps its flags. The walk still descends, to the one
-	 * branch without the signal: the sender of that cancel.
+	 * A scope that was cancelled before keeps its flags. The walk still descends: the branch
+	 * that sent the earlier cancel has not got the signal yet.
 	 */
 	(void)scope_cancel_outer(below);
 	return below;

@@ -128,7 +128,7 @@ leat_scope_policy_set(struct leat_scope *s, enum leat_scope_policy policy)
 	return 0;
 }
 
-/* Get a branch's name. A branch without a name gets its function's, looked up only now. */
+/* Get a branch's name; without one, the symbol of its function, which is looked up only now. */
 static const char *
 branch_name(const char *name, leat_task_fn fn)
 {

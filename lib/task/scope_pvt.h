@@ -18,7 +18,7 @@
 #define SCOPE_WON 0x40U	      /* a branch has decided, see leat_scope_winner() */
 #define SCOPE_FAILED 0x80U    /* a branch failed */
 #define SCOPE_RUN 0x100U      /* the scope is part of a struct scope_run */
-/* With one of these, leat_scope_wait() may return other than 0. */
+/* With one of these flags leat_scope_wait() may return a value other than 0. */
 #define SCOPE_UNUSUAL (SCOPE_POLICY | SCOPE_OUTER | SCOPE_REFUSED | SCOPE_RUN)
 
 /*
@@ -44,7 +44,10 @@ void scope_walk(struct leat_scope *top, const struct leat_task *spared);
 /* Start a branch on the parent's reactor. May be called outside of tasks. @return 0 or -errno */
 int scope_branch_start(struct leat_scope *s, const char *name, leat_task_fn fn, void *arg,
 		       int *ret);
-/* Park the calling task until the last branch of s has ended, or, if none runs, until a cancel. */
+/*
+ * Park the calling task until the last branch of s has ended and no delayed branch is to start, or
+ * until s is cancelled while no branch runs.
+ */
 int scope_park(struct leat_scope *s);
 
 /* run.c: tell whether delayed branches may still be started */
@@ -71,7 +74,7 @@ scope_result(const struct leat_scope *s)
 	return likely((s->flags & SCOPE_UNUSUAL) == 0) ? 0 : scope_result_unusual(s);
 }
 
-/* The last running branch has ended: wake the waiting parent, unless branches are pending. */
+/* The last running branch has ended: wake the waiting parent if no delayed branch is to start. */
 static inline void
 scope_done(const struct leat_scope *s)
 {
@@ -85,7 +88,7 @@ scope_done(const struct leat_scope *s)
 	(void)task_wake(s->wait, result);
 }
 
-/* Mark a waited-for scope as cancelled from above. @return false: it was cancelled before */
+/* Mark a scope whose parent waits as cancelled from above. @return false: it already was */
 static inline bool
 scope_cancel_outer(struct leat_scope *s)
 {

@@ -45,7 +45,7 @@ gather(const struct leat_tasks *ts, struct task_node *node)
 	return n;
 }
 
-/* Find the first of n nodes, sorted by_parent, that has a parent. @return its index; n: none has */
+/* Find the first node of a parent among n nodes, sorted by_parent. @return its index; n: none */
 static uint32_t
 first_child(const struct task_node *node, uint32_t n, uint64_t parent)
 {
@@ -63,9 +63,9 @@ first_child(const struct task_node *node, uint32_t n, uint64_t parent)
 }
 
 /*
- * Bring nodes that are sorted by parent into the order of the tree. place[d] is the index in sorted
- * of the current node's ancestor at depth d; its next sibling is the next element of sorted. The
- * walk ends, since a child has a higher id than its parent: there is no cycle.
+ * Bring nodes that are sorted by parent into the order of the tree. Siblings follow each other in
+ * sorted. place[d] is the index in sorted of the node at depth d on the path to the current node.
+ * The walk ends, since a child has a higher id than its parent: there is no cycle.
  */
 static void
 arrange(const struct task_node *sorted, uint32_t *place, uint32_t n, struct task_node *out)

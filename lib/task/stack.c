@@ -7,8 +7,8 @@
  * (vm.max_map_count), so some 32,000 tasks would use them up, and then malloc(3) fails as well.
  * There are three kinds of guards, best first:
  *
- *     marker   madvise(MADV_GUARD_INSTALL), Linux 6.13: a mark in the page table, without a limit
- *              of their number. Touching it is SIGSEGV.
+ *     marker   madvise(MADV_GUARD_INSTALL), Linux 6.13: a mark in the page table. Any number of
+ *              marks is possible. An access to a marked page causes SIGSEGV.
  *     page     mprotect(2). The guards of all reactors use at most half of vm.max_map_count.
  *     canary   64 bytes that are checked when the task waits or ends: an overflow is detected after
  *              the fact. The page between two stacks is slack. The canary lies below it, in the top

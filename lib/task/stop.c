@@ -24,14 +24,14 @@
 
 #include "task_pvt.h"
 
-/* Maximum number of blocks looked at in one housekeeping: the pollers do not run meanwhile. */
+/* Maximum number of blocks that one stop_ask() looks at: the pollers do not run meanwhile. */
 #define AT_ONCE 2048
 
 /*
  * The reactor calls stop_ask() again and again, to ask whether the tasks are quiet. They are quiet
  * when no task is left. If new tasks keep appearing, the tasks count as quiet after this many calls
- * in a row, each of which found all tasks left ready and ran them to their end. These tasks may
- * have given other pollers work; the reactor has asked those pollers in between.
+ * in a row, each of which found all remaining tasks ready and ran them to their end. These tasks
+ * may have given other pollers work; the reactor has asked those pollers in between.
  */
 #define RUNS_UNTIL_QUIET 16
 
@@ -119,7 +119,7 @@ task_quiesce(void *arg, char *what, size_t len)
 		stop_begin(ts);
 	if (what == NULL)
 		return stop_ask(ts);
-	/* The stop ends now, at its deadline or because the tasks are quiet. Cancel all left. */
+	/* The stop ends now, quiet or at its deadline. Cancel the tasks not looked at yet. */
 	stop_cancel(ts, UINT32_MAX);
 	if (task_nb_left(ts) > 0)
 		stop_name(ts, what, len);

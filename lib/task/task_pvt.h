@@ -64,8 +64,8 @@ struct task_wait {
 	bool late; /* the deadline ended the wait */
 };
 
-/* leat_task.cancel */
-#define TASK_CANCELLED 0x01 /* the signal was delivered; never cleared */
+/* Bit of leat_task.cancel: the signal of a cancel has reached the task. Never cleared. */
+#define TASK_CANCELLED 0x01
 
 /*
  * A control block. Block i of a reactor always has stack i: see stack.c. Blocks stay mapped until
@@ -107,7 +107,7 @@ struct leat_task {
 	struct task_tools tools;
 	void *stack_top;	/* address of the first frame */
 	struct task_held *held; /* debug builds: see debug.h */
-	const void *joined_at;	/* debug builds: place of the last join */
+	const void *joined_at;	/* debug builds: code address of the last join */
 } __attribute__((aligned(LEAT_CACHE_LINE)));
 
 static_assert(sizeof(struct leat_task) <= 256, "size of a task's control block");
@@ -154,9 +154,9 @@ struct leat_tasks {
 	struct leat_tune_object *tune;
 	struct task_watch {
 		uint64_t switches; /* leat_tasks.switches at the watchdog's last look */
-		uint64_t since_ns; /* time of the first look that found these switches */
+		uint64_t since_ns; /* time of the first look that found this number */
 		bool reported;	   /* the running task was reported */
-		/* The same for pollers, timers and messages: what runs, since when, reported. */
+		/* The same for a poller, timer or message: what ran at the last look. */
 		struct reactor_activity activity;
 		uint64_t activity_since_ns;
 		bool activity_reported;
@@ -170,7 +170,7 @@ struct leat_tasks {
 	/* stop.c, while stopping */
 	uint32_t stop_next; /* first block that was not looked at yet */
 	uint32_t stop_end;  /* end of the blocks to look at */
-	uint32_t stop_runs; /* calls of stop_ask() in a row that ran all tasks left to their end */
+	uint32_t stop_runs; /* stop_ask() calls in a row that ran each remaining task to its end */
 	uint64_t stop_id;   /* highest id when the stop began: later tasks have higher ones */
 
 	struct task_call *calls; /* free calls, for reuse by the reactor's thread */
@@ -231,7 +231,7 @@ task_list_take(struct task_list *l)
 	return t;
 }
 
-/* sched.c: tasks of the reactor whose task is running on this thread; NULL: none */
+/* sched.c: the struct leat_tasks of the task that this thread is running; NULL: none */
 extern __thread struct leat_tasks *task_running __attribute__((tls_model("initial-exec")));
 
 /* Get the calling task; NULL outside of tasks. */
@@ -245,7 +245,7 @@ task_self(void)
 
 int task_may_wait_slow(const char *what);
 
-/* debug.c: report held scopes on the stack below frame, whose functions have returned */
+/* debug.c: report the held scopes on the stack below frame: their functions have returned */
 void task_debug_frame(struct leat_task *t, const void *frame);
 
 /*
@@ -298,7 +298,10 @@ task_nb_ready(const struct leat_tasks *ts)
 
 /* Give up the CPU. The calling task is in a list already, or linked where a waker finds it. */
 void task_switch_away(struct leat_tasks *ts, struct leat_task *self);
-/* Leave the calling task, which has ended. @return the next context; may also not return */
+/*
+ * Leave the calling task, which has ended. @return the context to resume; does not return if it has
+ * resumed the next context itself
+ */
 void *task_switch_last(struct leat_tasks *ts, struct leat_task *self);
 /* Poller of the tasks. */
 int task_poll(void *arg, uint64_t now);
@@ -314,14 +317,17 @@ const char *task_function_name(leat_task_fn fn);
 /* overflow.c; call add and del with task_lock held */
 void task_overflow_add(void);
 void task_overflow_del(void);
-/* Prepare the calling thread to run tasks. */
+/* Give the calling thread, which is about to run tasks, a signal stack if it has none. */
 void task_overflow_thread(void);
 /* End the process, as a guard page would, if the canary below the task's stack was overwritten. */
 void task_canary_check(struct leat_tasks *ts, const struct leat_task *t);
 
-/* watch.c; call add and del without task_lock, which the watchdog takes */
+/* watch.c; don't hold task_lock in add and del: del waits for the watchdog, which takes the lock */
 void task_watch_add(struct leat_tasks *ts);
-/* tune.c: set hog_us as the settings file says, if it does. @return 0, or -errno with leat_err() */
+/*
+ * tune.c: add the tasks as an object of lib/tune, which sets hog_us if the settings file has a
+ * value for it. @return 0, or -errno with leat_err()
+ */
 int task_tune_add(struct leat_tasks *ts);
 /* Shorten the watchdog's period after a change of hog_us, if needed. */
 void task_watch_hasten(const struct leat_tasks *ts);

@@ -78,7 +78,7 @@ task_stack_top(const struct task_stacks *s, uint32_t i)
 	       (size_t)(i % 16) * LEAT_CACHE_LINE;
 }
 
-/* Find the stack i that holds an address, or whose guard does. @return false: none */
+/* Find stack *i in which an address lies; *guard: in the stack's guard. @return false: none */
 bool task_stacks_find(const struct task_stacks *s, uintptr_t addr, uint32_t *i, bool *guard);
 
 /* Check the canary below stack i. @return true: intact, or stack i has an mprotect() guard */

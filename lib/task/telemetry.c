@@ -209,7 +209,7 @@ show_answer(struct rte_tel_data *d, const struct question *q)
 	if (tasks == NULL)
 		return -ENOMEM;
 	rte_tel_data_start_dict(tasks);
-	/* When there is no memory for an entry, the rest is left out; nb_tasks counts all tasks. */
+	/* If memory runs out, the other tasks are left out; nb_tasks counts all tasks. */
 	for (i = 0; i < q->nb_shown && ret == 0; i++)
 		ret = add_task(tasks, q->first + i, &q->shown[i], now);
 	ret = rte_tel_data_add_dict_container(d, "tasks", tasks, 0);
