@@ -12,7 +12,7 @@
 
 /*
  * Return the function of the message that was taken last; 0: no longer known. The message's cell
- * keeps it until a sender gets the cell for the next round of the ring.
+ * keeps the function until a sender gets the cell for the next round of the ring.
  */
 static uintptr_t
 message_fn(const struct leat_reactor *r, uint64_t head)
@@ -77,7 +77,7 @@ reactor_activity_text(const struct leat_reactor *r, const struct reactor_activit
 	switch (a->kind) {
 	case REACTOR_IN_POLLER:
 		snprintf(text, len, "a poller that was removed");
-		/* With the lock, the slot stays in use; the name of a used slot does not change. */
+		/* Under the lock the slot stays in use; the name of a used slot does not change. */
 		reactor_lock();
 		for (i = 0; i < r->max_pollers; i++)
 			if (&r->pollers[i] == a->poller && r->pollers[i].used)

@@ -10,16 +10,16 @@
  *     epoll_wait: endpoints, eventfd, timeout
  *     word: back to NONE; disarm
  *
- * The owner announces the sleep first and looks for work then: work that comes after the
- * announcement makes a descriptor readable, work that came before it is seen. For messages the
+ * The owner first announces the sleep, and then looks for work: it finds work that came before the
+ * announcement, and work that comes later makes a descriptor readable. For messages the
  * exchange of the word does both (call.c); for endpoints leat_ep_arm() does; for descriptors (fd.c)
  * the wait itself does, as it ends at once when one is ready.
  *
  * The epoll set holds, each with the data given in parentheses: the eventfd (BLOCK_ATTN), the
  * descriptor of each endpoint that is polled (number of its poller), and the epoll set of the
- * descriptors (BLOCK_FDS). When an endpoint's descriptor was readable,
- * leat_ep_events() is called at once, since an event may be the reason: an event not taken would
- * keep the descriptor readable, and wake the owner again and again.
+ * descriptors (BLOCK_FDS). When an endpoint's descriptor was readable, leat_ep_events() is called
+ * at once, since an event may be the reason: until the event is taken, it keeps the descriptor
+ * readable, which would wake the owner again and again.
  */
 
 #include <errno.h>
@@ -163,8 +163,8 @@ reactor_block_possible(struct leat_reactor *r)
 }
 
 /*
- * Arm the endpoints. *n: how many active pollers were handled. @return 0; -EAGAIN: an endpoint has
- * work; -EBUSY: sleep for a short while only
+ * Arm the endpoints. *n: number of active pollers that disarm() must look at. @return 0; -EAGAIN:
+ * an endpoint has work; -EBUSY: sleep for a short while only
  */
 static int
 arm(struct leat_reactor *r, uint32_t *n)
@@ -192,7 +192,7 @@ arm(struct leat_reactor *r, uint32_t *n)
 	return sum;
 }
 
-/* Withdraw the announcement of a sleep. @return whether another thread has called for attention */
+/* Withdraw the announcement of a sleep. @return whether another thread has stored ATTN_WORK */
 static bool
 disarm(struct leat_reactor *r, uint32_t n)
 {
@@ -245,7 +245,7 @@ woken(struct leat_reactor *r, const struct epoll_event *ev, int n, bool attn)
 		RLX_ADD(r->wake_timeouts, 1);
 }
 
-/* Block after a turn without work. Returns the time. */
+/* Block after a turn without work. Returns the time at which it ended. */
 uint64_t
 reactor_block(struct leat_reactor *r, uint64_t now)
 {

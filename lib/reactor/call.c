@@ -124,7 +124,8 @@ reactor_messages_run(struct leat_reactor *r)
 }
 
 /*
- * Take the next message of a closed ring; wait for its sender if that is about to publish it.
+ * Take the next message of a closed ring. If its sender has a ticket, but has not published the
+ * message yet, wait. @return false: the ring is empty
  */
 static bool
 take_last(struct leat_reactor *r, struct reactor_message *m)

@@ -9,12 +9,12 @@
 
 #include "reactor_pvt.h"
 
-/* Maximum number of events taken by one leat_ep_events(), and of such calls in a row. */
+/* Maximum number of events of one leat_ep_events(), and of such calls in a row. */
 #define EVENTS 4
 #define EVENT_ROUNDS 16
 
 /*
- * Poll more bursts, after ops_fn has taken a full one. ops_fn may have removed the poller and
+ * Poll more bursts, after ops_fn has got a full one. ops_fn may have removed the poller and
  * destroyed the endpoint.
  */
 static __rte_noinline int
@@ -55,7 +55,10 @@ ep_poll(void *arg, uint64_t now)
 	return n;
 }
 
-/* Take events; called by the wheel. A callback may remove the poller and destroy the endpoint. */
+/*
+ * Pass the endpoint's events to event_fn, which may remove the poller and destroy the endpoint.
+ * Called by the timer wheel.
+ */
 static void
 ep_events(struct leat_timer *timer, void *arg, uint64_t now)
 {
@@ -98,7 +101,7 @@ reactor_ep_events_start(struct leat_poller *p)
 {
 	struct leat_reactor *r = p->reactor;
 
-	/* The first call is due at once: nothing waits a whole interval at the start. */
+	/* The first call is due at once, so that events that wait already are not delayed. */
 	leat_timer_start_at(r, &p->timer, leat_now());
 	p->timer.period = leat_us_to_cycles(r->events_interval_us);
 }

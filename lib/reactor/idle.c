@@ -320,7 +320,7 @@ reactor_ready(const struct leat_reactor *r)
 	return false;
 }
 
-/* Idle after a turn in which no poller worked, under any policy but spin. Returns the time. */
+/* Idle after a turn without work, by any policy but spin. Returns the time at which it ended. */
 uint64_t
 reactor_idle(struct leat_reactor *r, uint64_t now)
 {

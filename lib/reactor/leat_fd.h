@@ -24,9 +24,9 @@
  * each turn until none has had an event for 50 us, then every 10 us. A reactor that blocks
  * (LEAT_IDLE_BLOCK) is woken by them.
  *
- * All descriptors together take one of the reactor's pollers, "descriptors". A stopping reactor
- * calls the callbacks until it has come to rest, and no longer; the descriptors stay added, and are
- * served again when the reactor is run again.
+ * All descriptors together use one of the reactor's pollers, "descriptors". A stopping reactor
+ * calls the callbacks until it has come to rest. The descriptors stay added, and their callbacks
+ * are called again when the reactor is run again.
  *
  * Thread rules: as for timers: a descriptor belongs to the reactor to which it was added.
  */
@@ -61,7 +61,7 @@ struct leat_fd {
 	leat_fd_fn fn;		      /**< callback */
 	void *arg;		      /**< argument of fn */
 	uint32_t events;	      /**< events asked for, EPOLL* or-ed */
-	uint32_t slot;		      /**< place in the reactor's table */
+	uint32_t slot;		      /**< index in the reactor's table */
 	int fd;			      /**< the descriptor */
 };
 

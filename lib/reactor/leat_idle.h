@@ -45,7 +45,7 @@ enum leat_idle_policy {
 	LEAT_IDLE_SPIN,	    /**< begin the next turn at once */
 	LEAT_IDLE_PAUSE,    /**< execute one pause instruction */
 	LEAT_IDLE_YIELD,    /**< let other threads run: sched_yield(2) */
-	LEAT_IDLE_SLEEP,    /**< spin for spin_us, then sleep in steps growing from min to max */
+	LEAT_IDLE_SLEEP,    /**< spin for spin_us, then sleep for sleep_min_us to sleep_max_us */
 	LEAT_IDLE_BLOCK,    /**< spin for spin_us, then sleep until something happens */
 	LEAT_IDLE_POLICIES, /**< number of policies */
 };
@@ -54,8 +54,8 @@ enum leat_idle_policy {
 struct leat_idle_conf {
 	enum leat_idle_policy policy; /**< what the reactor does after a turn without work */
 	uint32_t spin_us;      /**< sleep, block: idle time before the first sleep, us; 0: 50 */
-	uint32_t sleep_min_us; /**< sleep: first step, us; each further one doubles; 0: 10 */
-	uint32_t sleep_max_us; /**< sleep: longest step, us, up to 1,000,000; 0: 250 */
+	uint32_t sleep_min_us; /**< sleep: first sleep, us; then twice as long each time; 0: 10 */
+	uint32_t sleep_max_us; /**< sleep: longest sleep, us, up to 1,000,000; 0: 250 */
 };
 
 /**

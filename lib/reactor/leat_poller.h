@@ -40,7 +40,7 @@ struct leat_poller;
 /** Longest name of a poller or reactor, with its terminator. Longer ones are cut. */
 #define LEAT_REACTOR_NAME_MAX 32
 
-/** Maximum number of ops that an endpoint's poller takes at once. */
+/** Maximum number of ops that an endpoint's poller gets from one leat_ep_poll(). */
 #define LEAT_EP_BURST 32
 
 /** States of a poller. */
@@ -145,7 +145,8 @@ LEAT_API int leat_poller_pause(struct leat_poller *p);
 LEAT_API int leat_poller_resume(struct leat_poller *p);
 
 /**
- * Set the function to ask when the reactor stops; NULL: none.
+ * Set the function by which a stopping reactor asks whether the poller has come to rest; NULL:
+ * none.
  * @return 0; -EPERM: wrong thread
  */
 LEAT_API int leat_poller_quiesce_set(struct leat_poller *p, leat_poller_quiesce_fn quiesce);
@@ -163,9 +164,10 @@ typedef void (*leat_poller_release_fn)(void *arg);
 LEAT_API int leat_poller_release_set(struct leat_poller *p, leat_poller_release_fn release);
 
 /**
- * Set the function to ask before the reactor pauses, yields, sleeps or blocks; NULL: none. For a
- * poller that gets its work from other pollers, timers and messages of its reactor: these may run
- * after the poller in a turn, and return 0 although they gave it work.
+ * Set the function by which the reactor asks, before it pauses, yields, sleeps or blocks, whether
+ * the poller has work; NULL: none. For a poller that gets its work from other pollers, timers and
+ * messages of its reactor: these may run after the poller in a turn, and return 0 although they
+ * gave it work.
  * @return 0; -EPERM: wrong thread
  */
 LEAT_API int leat_poller_ready_set(struct leat_poller *p, leat_poller_ready_fn ready);
@@ -174,8 +176,8 @@ LEAT_API int leat_poller_ready_set(struct leat_poller *p, leat_poller_ready_fn r
  * Declare that all work of a poller comes from this reactor's thread (from other pollers, timers
  * and messages), or with a leat_reactor_wake(); so the poller does not keep the reactor from
  * blocking (LEAT_IDLE_BLOCK). A poller, timer or message that brings it work counts as having
- * worked, so another turn follows, which calls the declared poller; for sources that return 0
- * nevertheless see leat_poller_ready_set().
+ * worked, so another turn follows, which calls the declared poller. If a source of work returns 0
+ * although it brought some, use leat_poller_ready_set().
  * @return 0; -EPERM: wrong thread
  */
 LEAT_API int leat_poller_local_set(struct leat_poller *p);
@@ -199,8 +201,8 @@ LEAT_API void leat_poller_stats_get(const struct leat_poller *p, struct leat_pol
 /**@{*/
 
 /**
- * Take ops that came back from an endpoint: 1 to LEAT_EP_BURST, in the order of leat_ep_poll().
- * They are the application's again; the callback may post them.
+ * Receive the ops that leat_ep_poll() returned: 1 to LEAT_EP_BURST, in its order. They belong to
+ * the application again; the callback may post them.
  *
  * @param arg
  *   Argument of leat_reactor_ep_add().
@@ -216,7 +218,7 @@ LEAT_API void leat_poller_stats_get(const struct leat_poller *p, struct leat_pol
 typedef void (*leat_ep_ops_fn)(void *arg, struct leat_ep *ep, struct leat_op **ops, uint16_t n,
 			       uint64_t now);
 
-/** Take an event of an endpoint, LEAT_EV_SHUTDOWN included. The callback may remove the poller. */
+/** Receive an event of an endpoint, also LEAT_EV_SHUTDOWN. The callback may remove the poller. */
 typedef void (*leat_ep_event_fn)(void *arg, struct leat_ep *ep, const struct leat_event *ev);
 
 /**
@@ -229,16 +231,16 @@ typedef void (*leat_ep_event_fn)(void *arg, struct leat_ep *ep, const struct lea
  * leat_poller_drain_set() allows it; to keep an endpoint open, remove its poller before the stop.
  * Call leat_ep_destroy() after leat_poller_remove() or the reactor's end.
  *
- * A paused poller drives nothing, and peers may take the endpoint for dead.
+ * While the poller is paused nothing drives the endpoint, so its peers may consider it dead.
  *
  * @param r
  *   The reactor.
  * @param ep
  *   The endpoint.
  * @param ops_fn
- *   Takes the ops. NULL: they are dropped (for endpoints on which none is posted).
+ *   Gets the ops. NULL: they are dropped (for endpoints on which none is posted).
  * @param event_fn
- *   Takes the events. NULL: they are dropped.
+ *   Gets the events. NULL: they are dropped.
  * @param arg
  *   First argument of ops_fn and event_fn.
  * @return
@@ -263,10 +265,10 @@ LEAT_API struct leat_poller *leat_reactor_ep_add(struct leat_reactor *r, struct 
 typedef int (*leat_ep_drain_fn)(void *arg, uint64_t until);
 
 /**
- * Set the function to ask before a stop of the reactor shuts the endpoint down; NULL: none. The
- * function gets the argument of the endpoint's callbacks. The endpoint works as before until the
- * function returns 0, or three quarters of the stop's time have passed. For a protocol that says
- * goodbye to its peers.
+ * Set the function by which a stopping reactor asks whether it may shut the endpoint down; NULL:
+ * none. The function gets the argument of the endpoint's callbacks. The endpoint works as before
+ * until the function returns 0, or three quarters of the stop's time have passed. For a protocol
+ * that says goodbye to its peers.
  *
  * @return
  *   0; -EINVAL: not the poller of an endpoint; -EPERM: wrong thread.

@@ -111,9 +111,9 @@ struct leat_reactor_stats {
 LEAT_API struct leat_reactor *leat_reactor_create(const struct leat_reactor_conf *conf);
 
 /**
- * Free a reactor and its pollers. Timers that are still started are forgotten; descriptors that are
- * still added as well, with a warning (leat_fd.h). Messages that the reactor never ran (it was not
- * run, or was driven by leat_reactor_turn() and not stopped) are dropped: with a warning, or
+ * Free a reactor and its pollers. Timers that are still started never fire. Descriptors that are
+ * still added (leat_fd.h) are removed, with a warning. Messages that the reactor never ran (it was
+ * not run, or was driven by leat_reactor_turn() and not stopped) are dropped: with a warning, or
  * through the function given to leat_reactor_call_drop(). No other thread may be sending a message.
  *
  * @return
@@ -248,9 +248,9 @@ LEAT_API void leat_reactor_stats_get(const struct leat_reactor *r,
 				     struct leat_reactor_stats *stats);
 
 /**
- * Declare that long turns are normal (on), or not. If they are, telemetry counts a long turn as
- * busy time, and does not report the loop as stalled. Off at first; tasks with
- * leat_tasks_conf.hog_us LEAT_TASK_HOG_NEVER switch it on. Any thread.
+ * Declare that long turns are normal (on), or not. If they are normal, telemetry counts a long turn
+ * as busy time, and does not report the loop as stalled. Off at first; lib/task switches it on
+ * while leat_tasks_conf.hog_us is LEAT_TASK_HOG_NEVER. Any thread.
  */
 LEAT_API void leat_reactor_long_turns_set(struct leat_reactor *r, bool on);
 

@@ -45,7 +45,8 @@ struct leat_timer;
  * @param arg
  *   Argument of leat_timer_init().
  * @param now
- *   Time at which this run of the timers began, cycles of leat_now(); not before the expiry.
+ *   Time at which the reactor began to call the expired timers of this turn, cycles of leat_now();
+ *   not before the expiry.
  */
 typedef void (*leat_timer_fn)(struct leat_timer *timer, void *arg, uint64_t now);
 
@@ -53,7 +54,7 @@ typedef void (*leat_timer_fn)(struct leat_timer *timer, void *arg, uint64_t now)
  * A timer. Set up with leat_timer_init(); the fields are private. While started it must not move.
  */
 struct leat_timer {
-	struct leat_wheel_node node;  /**< place in the reactor's wheel, and expiry */
+	struct leat_wheel_node node;  /**< entry in the reactor's timer wheel, with the expiry */
 	leat_timer_fn fn;	      /**< callback */
 	void *arg;		      /**< argument of fn */
 	uint64_t period;	      /**< cycles; 0: one-shot */

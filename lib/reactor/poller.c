@@ -91,7 +91,7 @@ poller_start(struct leat_poller *p)
 
 	set_state(p, LEAT_POLLER_WAITING);
 	r->block_stale = true;
-	/* If the poller is added within a turn, the reactor calls it before it idles. */
+	/* If a poller is added within a turn, the reactor calls that poller before it idles. */
 	r->again |= leat_reactor_self() == r;
 	if (p->period != 0) {
 		leat_timer_start_at(r, &p->timer, leat_time_add(leat_now(), p->period));

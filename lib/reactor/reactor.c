@@ -105,7 +105,7 @@ reactor_resize(struct leat_reactor *r, uint32_t messages, uint16_t max_pollers)
 				max_pollers, messages);
 	}
 	memset(pollers, 0, len);
-	/* With the lock: telemetry may see the reactor already. */
+	/* Take the lock: telemetry may be reading the reactor already. */
 	reactor_lock();
 	free(r->pollers);
 	free(r->active);
@@ -191,7 +191,7 @@ leat_reactor_create(const struct leat_reactor_conf *conf)
 		return NULL;
 	}
 	if (conf->name == NULL) {
-		/* With the lock: telemetry sees the reactor already. */
+		/* Take the lock: telemetry may be reading the reactor already. */
 		reactor_lock();
 		snprintf(r->name, sizeof(r->name), "reactor%u", r->id);
 		reactor_unlock();
@@ -296,10 +296,10 @@ smooth(uint32_t cost, uint64_t sample)
 /*
  * Call each poller once, and return the time of the end.
  *
- * Which poller used the time? Reading the clock after each call would be exact, but would cost more
- * than many an idle poller. So the clock is read after pollers that worked, and once at the end. An
- * idle run is charged with the poller's average cost, which comes from the turns in which the clock
- * is read after each poller (sample).
+ * Which poller used the time? Reading the clock after each call would be exact, but can cost more
+ * than the call of an idle poller. So the clock is read after pollers that worked, and once at the
+ * end. An idle run is charged with the poller's average cost, which is measured in the turns in
+ * which the clock is read after each poller (sample).
  *
  *     poller    A idle   B busy        C idle   D idle
  *     clock   ^                      ^                 ^
@@ -454,7 +454,7 @@ claim(struct leat_reactor *r)
 	return leat_err(EBUSY, "%s: it is running already", r->name);
 }
 
-/* Give back a claimed reactor that was not run, in its state from before the claim. */
+/* Undo claim() for a reactor that was not run. state: its state before the claim. */
 static void
 unclaim(struct leat_reactor *r, uint32_t state)
 {

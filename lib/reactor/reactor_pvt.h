@@ -36,7 +36,10 @@
 #define ATTN_ASLEEP 2U	/* the owner sleeps on the word, or is about to */
 #define ATTN_BLOCKED 3U /* the owner blocks, or is about to; event wakes it */
 
-/* Static and never freed, so that a signal handler may write to it at any time. */
+/*
+ * What other threads write to get the owner's attention. Static and never freed, so that a signal
+ * handler may write to it at any time.
+ */
 struct reactor_attn {
 	uint32_t word;
 	uint32_t stop_count; /* calls of leat_reactor_stop() */
@@ -109,7 +112,7 @@ struct leat_reactor {
 	/* line 1: busy turns and housekeeping */
 	uint64_t busy_cycles;
 	uint64_t turn_max;
-	uint64_t stamp; /* begin of the present lap of housekeeping, see reactor_lap() */
+	uint64_t stamp; /* begin of the present lap, see reactor_lap() */
 	/* Function of the running timer; NULL: none, or the timer accounts for its own cycles. */
 	leat_timer_fn timer_fn;
 	uint64_t hk_cycles;
@@ -118,7 +121,7 @@ struct leat_reactor {
 	uint64_t timers;
 
 	/* line 2: idle */
-	uint64_t idle_since; /* time since which no poller worked; 0: one did in the last turn */
+	uint64_t idle_since; /* since when no poller worked; 0: a poller worked in the last turn */
 	uint64_t sleep_cycles;
 	uint64_t sleeps;
 	uint64_t yields;
@@ -228,7 +231,7 @@ extern const struct reactor_sys *reactor_sys;
 /* The owner is the only writer: no read-modify-write needed. */
 #define RLX_ADD(x, n) RLX_STORE(x, (x) + (n))
 
-/* Return the cycles since the last lap of this housekeeping, and begin the next lap. */
+/* End a lap, a part of housekeeping whose cycles are counted separately. @return its cycles */
 static inline uint64_t
 reactor_lap(struct leat_reactor *r)
 {
@@ -307,8 +310,8 @@ uint64_t reactor_idle_step(struct leat_reactor *r, uint64_t now);
 
 /* block.c */
 /*
- * epoll_event.data in the reactor's epoll set, for the eventfd, and for the epoll set of the
- * descriptors. Other values are numbers of pollers.
+ * Values of epoll_event.data in the reactor's epoll set: of the eventfd, and of the epoll set of
+ * the descriptors (fd.c). Other values are numbers of pollers.
  */
 #define BLOCK_ATTN UINT32_MAX
 #define BLOCK_FDS (UINT32_MAX - 1)
@@ -318,7 +321,7 @@ uint64_t reactor_block(struct leat_reactor *r, uint64_t now);
 void reactor_block_forget(struct leat_poller *p);
 void reactor_block_fini(struct leat_reactor *r);
 
-/* fd.c; the first two only if r->fds is set */
+/* fd.c; call the first two only if r->fds is set */
 int reactor_fds_epfd(const struct leat_reactor *r);
 /* Look at the descriptors in the next turn: one of them is ready. */
 void reactor_fds_look(struct leat_reactor *r);
@@ -347,7 +350,7 @@ void reactor_telemetry_init(void);
 /* tune.c */
 /* Compute from the settings the fields that a turn reads. */
 void reactor_tune_derive(struct leat_reactor *r, const struct reactor_tune_settings *set);
-/* Make the reactor visible to tune. @return 0, or negative with leat_err() */
+/* Add the reactor as an object of lib/tune. @return 0, or negative with leat_err() */
 int reactor_tune_add(struct leat_reactor *r);
 /* Copy the idle policy that another thread has requested into the settings. Owner thread. */
 void reactor_tune_idle_show(struct leat_reactor *r);

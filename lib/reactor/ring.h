@@ -7,7 +7,7 @@
  * The ring of messages to a reactor: Dmitry Vyukov's bounded queue (1024cores.net, "Bounded MPMC
  * queue"), with one consumer, that can be closed.
  *
- * A ticket is twice a message's number. Each cell has a number that says which side may use it:
+ * A ticket is twice a message's number. The field seq of a cell says which side may use the cell:
  *
  *     seq == ticket               free for the sender that gets the ticket
  *     seq == ticket + 1           holds the message
@@ -87,7 +87,7 @@ reactor_ring_reserve(struct reactor_ring *ring, uint64_t *ticket)
 		/* Acquire (C): the owner has read the cell's previous message. */
 		seq = __atomic_load_n(&reactor_ring_cell(ring, tail)->seq, __ATOMIC_ACQUIRE);
 		if (seq == tail) {
-			/* Relaxed: the ticket orders nothing, the cell's number does. */
+			/* Relaxed: the loads and stores of seq order all other accesses. */
 			if (__atomic_compare_exchange_n(&ring->tail, &tail,
 							tail + REACTOR_RING_STEP, true,
 							__ATOMIC_RELAXED, __ATOMIC_RELAXED))

@@ -36,7 +36,7 @@ ask_to_stop(struct reactor_attn *attn, uint64_t timeout_us)
 	       !__atomic_compare_exchange_n(&attn->stop_us, &us, timeout_us, true, __ATOMIC_RELAXED,
 					    __ATOMIC_RELAXED))
 		;
-	/* Release: a reader that sees the count sees the timeout. */
+	/* Release: a thread that sees this count also sees stop_us. */
 	__atomic_fetch_add(&attn->stop_count, 1, __ATOMIC_RELEASE);
 	reactor_attn_kick(attn);
 }
@@ -77,7 +77,7 @@ leat_reactor_wait(struct leat_reactor *r)
 			break;
 		reactor_sys->wait(&r->state, state, REACTOR_WAIT_FOREVER);
 	}
-	/* The lcore may still be returning to EAL. It can't be launched again before it has. */
+	/* The lcore may still be returning to EAL: it can't be launched again before that. */
 	lcore = r->launched;
 	while (lcore != LCORE_ID_ANY && lcore != rte_lcore_id() &&
 	       rte_eal_get_lcore_state(lcore) != WAIT)

@@ -140,7 +140,8 @@ apply(void *arg, void *wanted, uint64_t changed)
 
 /*
  * Estimate how long the present turn of the reactor has lasted, in cycles: the time since the first
- * call with this number of turns. The turn may have begun up to one interval between calls earlier.
+ * call with this number of turns. The turn may have begun earlier, by at most the interval between
+ * two calls.
  * Only the control thread calls this, and uses r->stall.
  */
 static uint64_t
@@ -225,7 +226,7 @@ row(void *arg, uint32_t i, struct leat_tune_row *row)
 	if (i >= r->max_pollers)
 		return -1;
 	p = &r->pollers[i];
-	/* With the lock the slot stays in use, and keeps its name. */
+	/* Under the lock the slot stays in use, and keeps its name. */
 	reactor_lock();
 	used = p->used;
 	if (used) {
