@@ -54,9 +54,8 @@ leat_op_deadline_stop(struct leat_ep *ep, struct leat_op *op)
 }
 
 /*
- * End an op whose deadline passed: it ends as soon as the device lets go of it. If the device can't
- * recall the op, the library ends the connection to the op's peer, as a NIC does when a queue
- * pair's retries are exhausted.
+ * End an op whose deadline passed: recall it from the device. If the device can't recall it, end
+ * the connection to the op's peer, as a NIC does when a queue pair's retries are exhausted.
  */
 static void
 expire(struct leat_wheel_node *node, void *arg)

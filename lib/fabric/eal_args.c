@@ -95,8 +95,8 @@ opt_value(const char *name, char **argv, int i, int end, int *used)
 }
 
 /*
- * Take an option of tune at argv[i].
- * @return number of entries of argv that it takes; 0: not an option of tune; -EINVAL
+ * Parse an option of lib/tune at argv[i].
+ * @return number of entries of argv that it takes; 0: not an option of lib/tune; -EINVAL
  */
 static int
 tune_args(struct eal_args *s, char **argv, int i, int end)

@@ -6,7 +6,7 @@
  *     OPEN --shutdown--> DRAINING --nothing in flight-----------------> SHUT --destroy-->
  *                            `------deadline--> ABORTING --nothing--'
  *
- * DRAINING: receives were cancelled, sends go on. ABORTING: the driver gives back every op.
+ * DRAINING: receives were cancelled, sends go on. ABORTING: the driver finishes every op.
  */
 
 #include <inttypes.h>

@@ -87,7 +87,7 @@ const struct leat_layer *leat_layer_of(const struct leat_dev_info *info, uint32_
 enum leat_ep_state {
 	LEAT_EP_OPEN,
 	LEAT_EP_DRAINING, /* shutting down: receives cancelled, sends have until the deadline */
-	LEAT_EP_ABORTING, /* deadline passed: the driver is giving back every op */
+	LEAT_EP_ABORTING, /* deadline passed: the driver is finishing every op */
 	LEAT_EP_SHUT,	  /* no op is in flight */
 };
 
@@ -100,7 +100,7 @@ struct leat_peer_cold {
 	struct leat_peer *peer;
 	void *user;
 	int status;	  /* status of the event that ends the peer */
-	uint32_t nb_lost; /* ops that failed with the connection before status was known */
+	uint32_t nb_lost; /* ops that failed with the connection; counted once status is known */
 	uint16_t priv_len;
 	bool req_seen; /* CONNECT_REQ was delivered */
 	bool was_up;   /* CONNECTED was raised */
@@ -191,7 +191,8 @@ int leat_ep_tune_add(struct leat_ep *ep, const struct leat_dev_info *info);
 int leat_ep_tune_start(struct leat_ep *ep);
 
 /*
- * process_tune.c: add and remove the objects of tune that exist from leat_init() to leat_cleanup().
+ * process_tune.c: add and remove the objects of lib/tune that exist from leat_init() to
+ * leat_cleanup().
  * @return 0, or negative with leat_err()
  */
 int leat_process_tune_add(void);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * leat_init(): splits the arguments (eal_args.c), starts EAL, starts tune, opens the devices;
- * leat_cleanup().
+ * leat_init() and leat_cleanup(). leat_init() splits the arguments (eal_args.c), loads the drivers,
+ * starts EAL and lib/tune, and opens the devices.
  */
 
 #include <string.h>
@@ -199,7 +199,7 @@ leat_cleanup(void)
 		return 0;
 	if (leat_ep_foreach(name_ep, names) > 0)
 		return leat_err(EBUSY, "leat_cleanup: endpoints are still open: %s", names);
-	/* Stop tune first: its measurements read devices and EAL's memory. */
+	/* Stop lib/tune first: its control thread reads devices and EAL's memory. */
 	stop_tune();
 	leat_dev_close_all();
 	started = false;

@@ -14,8 +14,8 @@
  *            driver  |   device arguments (key=value)
  *                  number: any digits
  *
- * leat_init() takes the --vdev=fabric_* arguments out, starts EAL with the others, loads driver
- * plugins and opens the devices.
+ * leat_init() removes the --vdev=fabric_* arguments, loads the driver plugins, starts EAL with the
+ * other arguments, and opens the devices.
  *
  * Thread rules: leat_init() and leat_cleanup() from the main thread, before and after everything
  * else. The rest of this file from any thread.
@@ -133,12 +133,12 @@ enum leat_ep_type {
 	/**
 	 * A message may be lost, arrive twice or overtake another one, and is at most max_msg long.
 	 * Such an endpoint keeps every promise of leat_ep.h, and differs from a reliable one in:
-	 * - a SEND completes as soon as the device has let go of it, received or not; a message
-	 *   that meets no receive is lost;
+	 * - a SEND completes when the device no longer needs its buffer, whether the peer has
+	 *   received it or not; a message that meets no receive is lost;
 	 * - connecting only tells each side the other side's address. At the acceptor the peer is
-	 *   up at once, even if the answer never reaches the connecting side. The other side does
-	 *   not learn of leat_ep_disconnect(), nor of an endpoint's end or death: a peer whose
-	 *   endpoint has died stays up, and sends to it succeed;
+	 *   up at once, even if the answer never reaches the connecting side. The device does not
+	 *   report leat_ep_disconnect(), nor the end or death of an endpoint, to the other side: a
+	 *   peer whose endpoint has died stays up, and sends to it succeed;
 	 * - a message is received with leat_op.src LEAT_PEER_ANY if its sender is not a connected
 	 *   peer: before LEAT_EV_CONNECTED was returned here, after this side disconnected, or if
 	 *   the device also delivers messages of unknown senders.
@@ -165,7 +165,7 @@ struct leat_dev_info {
 	uint32_t rx_depth;     /**< default receive depth, ops */
 	uint32_t rx_depth_max; /**< largest receive depth, ops */
 	/**
-	 * longest time from the death of a peer's process until the death is reported and the ops
+	 * longest time from the death of a peer's process until the library reports it and the ops
 	 * to the peer fail, ms; 0: never reported (datagrams)
 	 */
 	uint32_t dead_peer_ms;
@@ -174,7 +174,7 @@ struct leat_dev_info {
 	bool directed_recv; /**< RECV and TRECV may name a peer */
 	bool source;	    /**< leat_op.src is filled in */
 	bool send_imm;	    /**< SEND and TSEND may carry an immediate */
-	uint8_t imm_size;   /**< bytes of an immediate that travel: 4 or 8 */
+	uint8_t imm_size;   /**< bytes of an immediate that are sent: 4 or 8 */
 	bool in_order;	    /**< the device completes the ops of one peer in order by itself */
 	/**
 	 * messages that wait for a receive take a fixed amount of memory and hold up only their

@@ -11,9 +11,9 @@
  *
  * Division of labour. The library keeps the peer table, the ordered queues, deadlines, events, the
  * list of regions, and all argument checking of slow calls. The driver moves data and owns
- * connections. For every op that its post takes the driver calls leat_op_start(), and exactly once,
- * later or at once, leat_op_finish() (leat_order.h); the library then sees to the order and to
- * poll's output.
+ * connections. For every op that its post accepts the driver calls leat_op_start(), and exactly
+ * once, later or at once, leat_op_finish() (leat_order.h). The library then brings the ops into
+ * order, and has poll return them.
  *
  * A peer's life, with the driver's calls on the right:
  *
@@ -56,7 +56,7 @@ struct leat_mr_piece {
 	void *drv;     /**< private to the driver */
 };
 
-/** A region: one piece, or for a mempool one piece per memory chunk, sorted by address. */
+/** A region: one piece, or for a mempool one piece per contiguous range of its memory. */
 struct leat_mr {
 	struct leat_ep *ep;			    /**< endpoint that owns the region */
 	struct leat_mr *next;			    /**< private: next region of the endpoint */
@@ -82,7 +82,7 @@ enum leat_ep_option {
  * said otherwise.
  */
 struct leat_driver {
-	const char *name;	 /**< "fabric_x"; devices are called fabric_x and digits */
+	const char *name;	 /**< "fabric_x"; its devices are "fabric_x0", "fabric_x1", ... */
 	const char *description; /**< one line */
 	const struct leat_driver_arg *args; /**< ends with a NULL name */
 
@@ -112,11 +112,10 @@ struct leat_driver {
 	 * the time to prefetch what that post touches; the call changes nothing else.
 	 */
 	int (*ep_open)(struct leat_ep *ep, const struct leat_ep_conf *conf);
-	/** Cancel all receives; they come back soon. Sends go on. */
+	/** Cancel all receives, to be finished soon. Sends go on. */
 	void (*ep_quiesce)(struct leat_ep *ep);
 	/**
-	 * Make every op still in flight come back with -ESHUTDOWN, at once or in one of the next
-	 * polls.
+	 * Finish every op still in flight with -ESHUTDOWN, at once or in one of the next polls.
 	 */
 	void (*ep_abort)(struct leat_ep *ep);
 	/**
@@ -289,7 +288,8 @@ LEAT_API int leat_driver_arg_u32(const struct rte_kvargs *kv, const char *key, u
  * @param from the address of the peer, as text for people
  * @param priv the other side's private data; copied
  * @param priv_len its length, bytes; what exceeds LEAT_EP_PRIV_MAX is cut off
- * @return the new peer, or NULL if the table is full (the driver rejects)
+ * @return the new peer, or NULL if the table is full or the endpoint is closing: the driver then
+ *   rejects the request
  */
 LEAT_API struct leat_peer *leat_peer_request(struct leat_ep *ep, const char *from, const void *priv,
 					     uint16_t priv_len);
@@ -299,8 +299,8 @@ LEAT_API void leat_peer_up(struct leat_ep *ep, struct leat_peer *peer, const voi
 			   uint16_t priv_len);
 
 /**
- * Report that an attempt to connect failed. Raises LEAT_EV_CONNECT_FAILED; the driver has forgotten
- * the peer already.
+ * Report that an attempt to connect failed. Raises LEAT_EV_CONNECT_FAILED. The driver keeps no
+ * reference to the peer.
  */
 LEAT_API void leat_peer_failed(struct leat_ep *ep, struct leat_peer *peer, int status,
 			       const char *text);
@@ -313,8 +313,8 @@ LEAT_API void leat_peer_closing(struct leat_ep *ep, struct leat_peer *peer, int 
 				const char *text);
 
 /**
- * Report that all ops of a peer were finished and the driver has forgotten it. Raises
- * LEAT_EV_DISCONNECTED (or LEAT_EV_CONNECT_FAILED before the peer was up).
+ * Report that all ops of a peer were finished. Raises LEAT_EV_DISCONNECTED (or
+ * LEAT_EV_CONNECT_FAILED before the peer was up). The driver keeps no reference to the peer.
  */
 LEAT_API void leat_peer_down(struct leat_ep *ep, struct leat_peer *peer);
 

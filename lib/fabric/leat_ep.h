@@ -184,7 +184,7 @@ LEAT_API uint16_t leat_ep_events(struct leat_ep *ep, struct leat_event *ev, uint
  * Where the device offers it (leat_dev_info.wait), and the endpoint was created with
  * leat_ep_conf.wait, a loop that has nothing to do may sleep in poll(2) or epoll_wait(2):
  *
- *     while leat_ep_poll() and all the rest have nothing to do:
+ *     while leat_ep_poll() returns 0 and the loop has no other work:
  *         leat_ep_arm()         0: poll(fd, POLLIN, until the next leat_ep_events() is due)
  *                               -EAGAIN: don't sleep
  *                               -EBUSY: sleep for a short while only
@@ -237,12 +237,12 @@ struct leat_conn_params {
 	 * 0: 5 s
 	 */
 	uint64_t timeout_us;
-	void *user; /**< comes back in the events of this peer */
+	void *user; /**< leat_event.user in the events of this peer */
 };
 
 /**
- * Listen for peers at "host:port", "[v6]:port" or ":port"; port 0 takes a free one. Requests arrive
- * as LEAT_EV_CONNECT_REQ. An endpoint listens at one address at most, and may connect to others as
+ * Listen for peers at "host:port", "[v6]:port" or ":port"; port 0: any free one. Requests arrive as
+ * LEAT_EV_CONNECT_REQ. An endpoint listens at one address at most, and may connect to others as
  * well.
  * @return 0; -EADDRINUSE; -EADDRNOTAVAIL; -EINVAL (malformed); -EALREADY (it listens); -EACCES;
  *   -EOPNOTSUPP (nothing can connect to endpoints of this driver); others as bind(2)
@@ -276,7 +276,7 @@ LEAT_API int leat_ep_connect(struct leat_ep *ep, const char *addr,
  * @param ep the endpoint
  * @param peer peer id of the LEAT_EV_CONNECT_REQ
  * @param params NULL, or data for the other side and the user pointer
- * @return 0; -ENOTCONN if the peer has no open request (any more); -EINVAL
+ * @return 0; -ENOTCONN if the peer is not, or no longer, asking to connect; -EINVAL
  */
 LEAT_API int leat_ep_accept(struct leat_ep *ep, uint16_t peer,
 			    const struct leat_conn_params *params);
@@ -285,9 +285,9 @@ LEAT_API int leat_ep_accept(struct leat_ep *ep, uint16_t peer,
 LEAT_API int leat_ep_reject(struct leat_ep *ep, uint16_t peer);
 
 /**
- * End a connection, or an attempt to connect. The peer's ops in flight come back (with
- * -ECONNABORTED unless they got through), then LEAT_EV_DISCONNECTED (LEAT_EV_CONNECT_FAILED for an
- * attempt).
+ * End a connection, or an attempt to connect. The peer's ops in flight come back from poll, with
+ * -ECONNABORTED, or with their own result if they completed first. Then LEAT_EV_DISCONNECTED
+ * follows, or LEAT_EV_CONNECT_FAILED for an attempt.
  * @return 0; -ENOTCONN if there is nothing to end (a request is ended with leat_ep_reject())
  */
 LEAT_API int leat_ep_disconnect(struct leat_ep *ep, uint16_t peer);
@@ -305,9 +305,10 @@ LEAT_API enum leat_peer_state leat_ep_peer_state(const struct leat_ep *ep, uint1
 LEAT_API int leat_ep_shutdown(struct leat_ep *ep, uint64_t timeout_us);
 
 /**
- * Free an endpoint that was shut down.
- * @return 0, or -EBUSY with leat_err_msg() naming the ops still in flight: poll until nothing
- *   comes. Regions that the caller did not deregister are deregistered, with a warning.
+ * Free an endpoint that was shut down. Regions that the caller did not deregister are deregistered,
+ * with a warning.
+ * @return 0, or -EBUSY with leat_err_msg() naming the ops still in flight: poll until no op comes
+ *   back any more
  */
 LEAT_API int leat_ep_destroy(struct leat_ep *ep);
 

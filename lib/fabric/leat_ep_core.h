@@ -29,7 +29,7 @@ struct leat_dev;
 struct leat_ep;
 struct leat_ep_ctrl;
 
-/** Driver's post: takes ops from the front, returns their number. */
+/** Driver's post: accepts ops from ops[0] on, and returns how many it has accepted. */
 typedef uint16_t (*leat_post_fn)(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
 /** Driver's function that leat's own protocols call shortly before they post a small op. */
 typedef void (*leat_post_soon_fn)(struct leat_ep *ep, uint16_t peer);
@@ -38,8 +38,8 @@ typedef void (*leat_poll_fn)(struct leat_ep *ep);
 
 /** State of a peer. */
 enum leat_peer_state {
-	LEAT_PEER_FREE = 0,   /**< the place in the table is free */
-	LEAT_PEER_CONNECTING, /**< leat_ep_connect() called, outcome open */
+	LEAT_PEER_FREE = 0,   /**< an unused entry of the peer table */
+	LEAT_PEER_CONNECTING, /**< leat_ep_connect() called, outcome not known yet */
 	LEAT_PEER_REQUESTED,  /**< CONNECT_REQ raised, not answered yet */
 	LEAT_PEER_ACCEPTED,   /**< answered, not up yet */
 	LEAT_PEER_UP,	      /**< ops may be posted */
@@ -52,7 +52,7 @@ struct leat_peer {
 	struct leat_queue sendq; /**< default queue of the sends and one-sided ops to the peer */
 	void *drv;		 /**< the driver's own */
 	uint64_t drv_word;	 /**< the driver's own, e.g. an address handle */
-	uint32_t nb_off_queue;	 /**< ops naming this peer, with the device, not on sendq */
+	uint32_t nb_off_queue;	 /**< ops with this peer in leat_op.peer, in flight, not on sendq */
 	uint16_t id;		 /**< index in the table */
 	uint8_t state;		 /**< enum leat_peer_state */
 	uint8_t ev_pending;	 /**< events not delivered yet, bits 1 << enum leat_event_type */
@@ -108,8 +108,8 @@ struct leat_ep {
 	struct leat_dev *dev;	    /**< the endpoint's device */
 
 	/**
-	 * The driver's post. post in line 0 is the same, or, while ops are timed, a function of the
-	 * library that calls this one.
+	 * The driver's post. post in line 0 is the same, or, while ops are timed (sample.c), a
+	 * function of the library that calls this one.
 	 */
 	leat_post_fn drv_post;
 	leat_poll_fn drv_poll; /**< the driver's poll; for poll in line 0 see drv_post */
@@ -117,8 +117,8 @@ struct leat_ep {
 } __attribute__((aligned(LEAT_CACHE_LINE)));
 
 /**
- * Count the ops that name a peer and are with the device. The peer's send queue counts its own ops;
- * nb_off_queue counts the others.
+ * Count the ops that are with the device and have the peer in leat_op.peer: those of the peer's
+ * send queue, and those counted in nb_off_queue.
  */
 static inline uint32_t
 leat_peer_inflight(const struct leat_peer *peer)

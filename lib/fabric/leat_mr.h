@@ -44,7 +44,8 @@ struct rte_mempool;
 /** @} */
 
 /**
- * A range of memory as a peer names it. The application sends it to the peer by any means it has.
+ * Address and key of registered memory, for the peers that access it. The application sends them
+ * this structure by any means it has.
  * 24 bytes, three host-order integers; an application that crosses byte orders converts them.
  */
 struct leat_rkey {

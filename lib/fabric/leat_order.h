@@ -7,8 +7,8 @@
  * For drivers: the ordering layer, the heart of leat. Ops posted on one queue come back from poll
  * in the order in which they were posted, however the hardware completes them.
  *
- * A queue (leat_queue.h) is a list through the ops, oldest first. A driver reports two moments of
- * each op to the layer: when the driver takes the op, and when the hardware is done with it:
+ * A queue (leat_queue.h) is a list through the ops, oldest first. A driver reports each op to the
+ * layer twice: when the driver accepts the op, and when the hardware is done with it:
  *
  *     post:  leat_op_admit -> leat_op_check -> (hand to the device) -> leat_op_start
  *     poll:  (completion from the device) -> leat_op_finish
@@ -94,7 +94,7 @@ leat_ep_room(const struct leat_ep *ep)
 
 /**
  * Return the present time. Within a poll: one timestamp, taken when first needed. Outside of a
- * poll: a new timestamp at each call, since nothing there would discard a kept one.
+ * poll: a new timestamp at each call, since no later step would discard a stored one.
  */
 static inline uint64_t
 leat_ep_now(struct leat_ep *ep)
@@ -113,8 +113,8 @@ leat_op_is_recv(const struct leat_op *op)
 }
 
 /**
- * Check whether an op may be taken at all; if not, set rte_errno for post.
- * @return false if there is no room for the op or it is in flight
+ * Check whether post can accept an op now; if not, set rte_errno for post.
+ * @return false: there is no room for the op, or it is in flight
  */
 static inline bool
 leat_op_admit(struct leat_ep *ep, const struct leat_op *op)
@@ -132,7 +132,7 @@ leat_op_admit(struct leat_ep *ep, const struct leat_op *op)
 
 /*
  * Functions with a last argument `recv` are for loops that have called leat_op_is_recv() already:
- * with a constant there, the compiler drops half of the work.
+ * if recv is a constant, the compiler drops half of the code.
  */
 
 /** Do the checks of leat_op_check() that concern the peer. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Regions. A mempool is one region with a piece per memory chunk. */
+/* Regions. A mempool is one region, with a piece per contiguous range of its memory chunks. */
 
 #include <stdlib.h>
 

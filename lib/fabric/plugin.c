@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Find driver plugins in three places, in this order. If a driver is found twice, the first stays:
+ * Find driver plugins in these places, in this order. If a driver is found twice, the first stays:
  *
  *  1. the plugins and directories that the user names with -d: leat's plugins are loaded here and
  *     not passed to EAL; other libraries are EAL's;
- *  2. the installed directory: the one beside libleat.so, so that an installation can be moved; if
- *     no driver was found there, the one set when leat was configured;
- *  3. for a build tree: its drivers/ directory. A build tree is recognised by meson's own directory
- *     beside lib/.
+ *  2. the directory beside libleat.so, so that an installation can be moved;
+ *  3. for a build tree: its drivers/ directory. A build tree is recognised by meson-private/, which
+ *     meson creates beside lib/;
+ *  4. if places 2 and 3 have added no driver: the directory set when leat was configured.
  *
  * Nothing is loaded from a directory that any user may write to; EAL has the same rule.
  */

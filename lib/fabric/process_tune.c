@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Objects of tune that belong to the process and to no loop: levels of the log (log.toml), and
- * memory pools (memory.toml, mempool.toml). The control thread applies their settings and reports
- * their measurements.
+ * Objects of lib/tune that belong to the process and not to a reactor: levels of the log
+ * (log.toml), and memory pools (memory.toml, mempool.toml). The control thread applies their
+ * settings and reports their measurements.
  */
 
 #include <stdio.h>

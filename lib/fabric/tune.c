@@ -8,7 +8,7 @@
  *     leat_ep_events()    leat_tune_serve(): apply(), on the owner's thread
  *     report, row         control thread: relaxed loads of counters that the owner keeps anyway
  *
- * An inner endpoint of a layer is not an object of tune: the layer passes options of the outer
+ * An inner endpoint of a layer is not an object of lib/tune: the layer passes options of the outer
  * endpoint on to it (leat_driver.option in the layer's table).
  */
 
