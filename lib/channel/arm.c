@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Waiting in an event loop. Each participant has an eventfd of its own, by its slot. A value
- * written to an eventfd is for that participant alone: no other participant takes the value, which
- * stays until that participant arms again. Every participant has the descriptors of all eventfds:
- * they were passed with the memory.
+ * Waiting in an event loop. Each participant has an eventfd of its own, by its slot, which no other
+ * participant reads: a value written to it stays until the participant arms again. Every
+ * participant has the descriptors of all eventfds: they were passed with the memory.
  *
  *     the loop                               a participant that commits (or makes room)
  *     arm: read the eventfd empty            mark -> COMMITTED

@@ -39,8 +39,8 @@
 #define CHAN_GRANULE (1u << CHAN_SHIFT)
 #define CHAN_BURST 64
 /*
- * Turn limit of a loop that other participants' progress may prolong: the loop ends even if the
- * block is corrupt.
+ * Maximum number of turns of a loop that other participants' progress may prolong: the loop ends
+ * even if the block is corrupt.
  */
 #define CHAN_TURNS 4096
 /* Number of looks at a frame that blocks a handle before it checks if the frame's owner lives. */
@@ -422,8 +422,9 @@ struct chan_ns chan_ns_self(void);
 bool chan_ns_same(struct chan_ns a, struct chan_ns b);
 /* Get the start time of this process. @return 0, -errno */
 int chan_start_self(uint64_t *start);
-/* Compose the word `owner` for a slot: of the holder of its lock; of a process, by its pid. */
+/* Compose the word `owner` of a participant that is identified by its lock. */
 uint64_t chan_owner_locked(struct leat_channel *ch, uint32_t slot);
+/* Compose the word `owner` of a participant that is identified by its pid and start time. */
 uint64_t chan_owner_by_pid(struct leat_channel *ch, uint32_t slot, uint64_t start);
 void chan_owner_describe(struct leat_channel *ch);
 /* Return the start time of the owner's process, in ticks since boot; 0: unknown */
@@ -524,7 +525,10 @@ chan_room_at(struct leat_channel *ch, uint64_t w, uint32_t granules)
 	uint64_t need = (uint64_t)granules << CHAN_SHIFT;
 	int ret;
 
-	/* If w is older than free_seen either answer is right: the caller finds w out of date. */
+	/*
+	 * If w is older than free_seen, either answer will do: the caller finds w out of date, and
+	 * tries again.
+	 */
 	if (__builtin_expect(w - ch->free_seen + need < ch->size, 1))
 		return 1;
 	ret = chan_reclaim(ch);

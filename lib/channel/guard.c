@@ -37,7 +37,7 @@ struct chunk {
 	struct chunk *_Atomic next;
 };
 
-/* Handlers that this library's handler replaced, the latest on top. */
+/* Maximum number of handlers in old_handlers: those that this library replaced, the latest last. */
 #define OLD_HANDLERS 8
 
 static struct chunk table;

@@ -120,8 +120,8 @@ struct leat_channel_opts {
 	enum leat_channel_invalid invalid; /**< what receive does with a wrong frame */
 	/**
 	 * Interval, in ms, at which the handle checks for dead participants. It is the longest time
-	 * for which a dead participant delays a handle that makes one call after another. It runs
-	 * across calls, so short waits add up. 0: 10; at most 60,000.
+	 * for which a dead participant delays a handle that makes one call after another. The
+	 * interval runs across calls, so short waits add up. 0: 10; at most 60,000.
 	 */
 	uint32_t check_ms;
 };
@@ -197,7 +197,7 @@ LEAT_CHANNEL_API struct leat_channel *leat_channel_attach(void *mem, uint64_t by
  * with the process's memory. So dead participants are detected across namespaces, and exec() counts
  * as death. In memory of leat_channel_attach() there is no lock: the participants must share a time
  * namespace and a pid namespace, and see the /proc of that pid namespace. The frames of a process
- * that called exec() come back only when that process has ended.
+ * that called exec() are recovered only when that process has ended.
  *
  * @param fd
  *   Open for reading and writing.
@@ -242,7 +242,8 @@ LEAT_CHANNEL_API struct leat_channel *leat_channel_create(const char *name,
 LEAT_CHANNEL_API int leat_channel_guard(bool on);
 
 /**
- * Attach to an existing channel by name: ENOENT if there is none, else as leat_channel_attach().
+ * Attach to an existing channel by name. NULL with errno: ENOENT if there is none, or as
+ * leat_channel_attach().
  */
 LEAT_CHANNEL_API struct leat_channel *leat_channel_open(const char *name,
 							const struct leat_channel_opts *opts);
@@ -323,11 +324,11 @@ struct leat_channel_sent {
 };
 
 /**
- * Send frames as leat_channel_send_burst() does, and report how many were sent and dropped. The
- * first sent + dropped frames are done with; the rest were not looked at.
+ * Send frames as leat_channel_send_burst() does, and report how many were sent and dropped: these
+ * are the first ones of the array. The call has not looked at the others.
  *
- * @return 0: all frames are done with; else the error of leat_channel_send() at which the call
- * stopped, with the counts so far in *done
+ * @return 0: all frames were sent or dropped; else the error of leat_channel_send() at which the
+ * call stopped, with the counts so far in *done
  */
 LEAT_CHANNEL_API int leat_channel_send_frames(struct leat_channel *ch,
 					      const struct leat_channel_frame *frames,
@@ -362,7 +363,7 @@ LEAT_CHANNEL_API int leat_channel_terminate(struct leat_channel *ch);
 /**@{*/
 
 /**
- * Take up to n frames. They stay in shared memory and belong to this reader until
+ * Receive up to n frames in place. They stay in shared memory and belong to this reader until
  * leat_channel_consume() or leat_channel_give_back(). data, len, type and hash are checked copies.
  * The payload is not copied: any process that shares the memory can still change it.
  *
@@ -376,8 +377,8 @@ LEAT_CHANNEL_API int leat_channel_terminate(struct leat_channel *ch);
  *   - number of frames
  *   - -EAGAIN: no frame is there
  *   - -EBUSY: the frames of an earlier call are still held
- *   - -ESHUTDOWN: terminated, and all frames are read; while another reader holds a frame that may
- *     come back, the call returns -EAGAIN
+ *   - -ESHUTDOWN: terminated, and all frames are read; while another reader holds a frame, which it
+ *     may give back, the call returns -EAGAIN
  *   - -EPROTO: the block is corrupt; or a frame's header is wrong, and the policy is INVALID_END
  *   - -EINVAL: n is out of range
  */
@@ -454,8 +455,9 @@ LEAT_CHANNEL_API int leat_channel_recv_frame(struct leat_channel *ch, void *buf,
  *   them are ignored.
  * @param outcome
  *   The pointer that is compared with good.
- * @return As leat_channel_consume() and so on; -EINVAL also if ch is NULL: the caller has settled
- * before
+ * @return As the function that is called: leat_channel_consume(), leat_channel_give_back(),
+ * leat_channel_commit() or leat_channel_abort(); -EINVAL also if ch is NULL, so a caller may clear
+ * its pointer once it has settled
  */
 LEAT_CHANNEL_API int leat_channel_settle(struct leat_channel *ch, bool reservation,
 					 const void *good, const void *outcome, ...);
@@ -467,7 +469,7 @@ LEAT_CHANNEL_API int leat_channel_settle(struct leat_channel *ch, bool reservati
 typedef int (*leat_channel_fn)(void *arg, const struct leat_channel_frame *frame);
 
 /**
- * Take up to n frames, call fn with each, and consume those for which fn returned 0.
+ * Receive up to n frames, call fn with each, and consume those for which fn returned 0.
  * @return Number of consumed frames; if none, the value that fn returned, or as
  * leat_channel_peek().
  */
@@ -601,7 +603,7 @@ struct leat_channel_who {
 
 /**
  * State of a channel. The fields are read one after the other while the channel is in use, so they
- * can differ slightly from each other.
+ * are not all of the same moment.
  */
 struct leat_channel_info {
 	uint64_t size,	/**< size of the buffer, bytes */

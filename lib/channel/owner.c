@@ -11,8 +11,8 @@
  * participant counts as dead.
  *
  * The word `owner` in the slot says whether the lock or the process identifies the participant. It
- * is the participant's whole identity, so a slot is taken in one instruction; and it never has the
- * same value twice:
+ * is the participant's whole identity, so a slot is taken in one instruction. The word of a dead
+ * owner never comes again:
  *
  *     locked      1 (1) | 0 (9) | generation of the slot (32) | pid (22)
  *     by pid      0 (1) | generation (8) | start time (33) | pid (22)
@@ -248,8 +248,7 @@ chan_alive(const struct leat_channel *ch, uint32_t slot, uint64_t owner)
 		if (!described(ch, slot, owner, &start, &ns))
 			return true;
 	}
-	/* The owner is dead for certain only if pid and start time mean the same here as to the
-	 * owner. */
+	/* The owner is certainly dead only if its pid and start time mean the same here. */
 	return process_lives((pid_t)(owner & OWNER_PID_MASK), start) ||
 	       !chan_ns_same(chan_ns_self(), ns);
 }

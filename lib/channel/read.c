@@ -8,8 +8,8 @@
  *     process
  *     consume   READING -> DONE; writers move free over it
  *
- * Several frames are claimed as one, and stay one until they are consumed. Before anything else is
- * done with one of them, each frame gets back its own mark.
+ * Several frames are claimed as one, and stay one until they are consumed. Before a reader handles
+ * one of them alone, it gives each frame its own mark again: split().
  *
  * A reader looks at the marks alone: one word says whether there is a frame, its owner and its
  * length. The header is read once, after the mark that publishes it, and checked against the
@@ -59,7 +59,7 @@ claim(struct leat_channel *ch, uint64_t m, unsigned int n, uint32_t granules)
 {
 	uint64_t value = mark_resize(ch, ch->held[0].value, granules);
 
-	/* acquire: before the frame is read; release: pairs with participants that move read */
+	/* acquire: the frame is read after this; release: pairs with participants that move read */
 	if (!atomic_compare_exchange_strong_explicit(chan_mark(ch, ch->held[0].pos), &m, value,
 						     memory_order_acq_rel, memory_order_relaxed))
 		return false;
@@ -363,7 +363,7 @@ claim_next(struct leat_channel *ch, struct leat_channel_frame *frames, unsigned 
 enum behind {
 	BEHIND_NOTHING = 0, /* all frames are read */
 	BEHIND_RETURNED,    /* a frame that is to be read */
-	BEHIND_HELD,	    /* a frame of another participant, which may come back */
+	BEHIND_HELD,	    /* a frame of another participant, which may be returned */
 };
 
 /*

@@ -6,10 +6,11 @@
  * may recover at once, and each may die meanwhile: the slot is freed only when one of them has
  * recovered all frames.
  *
- * A participant that sleeps half way through, and wakes when the slot has a new owner, must not
- * take that owner's frames. So it checks the slot's owner after it has read a mark and before it
- * changes the mark. In between the mark can't have changed and then got the same value again: a
- * position is reserved once, and each claim of the same frame has a different number of deliveries.
+ * A participant that sleeps in the middle of a recovery, and wakes when the slot has a new owner,
+ * must not recover that owner's frames. So it checks the slot's owner after it has read a mark and
+ * before it changes the mark. In between the mark can't have changed and then got the same value
+ * again: a position is reserved once, and each claim of the same frame has a different number of
+ * deliveries.
  */
 
 #include "channel_pvt.h"
@@ -44,9 +45,9 @@ chan_pass_beyond(struct leat_channel *ch, uint64_t pos)
 }
 
 /*
- * Move read beyond the frame before the frame becomes RETURNED: readers search for it before the
- * read position when the count has changed, and at the read position they pass over frames that are
- * not COMMITTED.
+ * Move read beyond the frame before the frame becomes RETURNED: readers search for RETURNED frames
+ * only before the read position, when the count `returned` has changed. At the read position they
+ * pass over frames that are not COMMITTED.
  */
 bool
 chan_put_back(struct leat_channel *ch, uint64_t pos, uint64_t m, bool drop)
@@ -188,8 +189,8 @@ is_dead(const struct leat_channel *ch, uint64_t m, struct dead *dead)
 }
 
 /*
- * Walk once over the frames, and recover those of all dead participants. @return 1: all; 0: not
- * all, since frames came and went; -EPROTO: the block is corrupt
+ * Walk once over the frames, and recover those of all dead participants. @return 1: all were
+ * recovered; 0: not all, since frames came and went; -EPROTO: the block is corrupt
  */
 static int
 take_over_all(struct leat_channel *ch, struct dead *dead)

@@ -9,7 +9,7 @@
 
 #include "map.h"
 
-/* Create a map of the file that keeps its name: lock.c opens the file once more. */
+/* Create a map that keeps the file's name, by which lock.c may open the file once more. */
 static struct chan_map *
 map_new(const char *name, uint64_t bytes, int fd)
 {

@@ -10,8 +10,8 @@
 #include "lock.h"
 
 /*
- * Claim a slot. One store is enough, since the word `owner` also tells how to find out that the
- * owner died.
+ * Claim a slot. One compare-and-swap is enough, since the word `owner` also tells how to find out
+ * whether the owner lives.
  */
 bool
 chan_slot_claim(struct leat_channel *ch, uint32_t slot, uint64_t owner)

@@ -16,10 +16,10 @@
  * wakes, or does not begin to sleep. A participant that dies between clearing the bits and
  * waking delays the sleepers until they check for dead participants: check_ms.
  *
- * At the end no frame is committed any more, but a frame that another reader holds may come back;
- * when it is consumed instead, all frames are read. A reader that waits for either sets its bit in
- * the sleepers of frames and of room. A participant that makes room wakes the readers whose bits
- * are in both.
+ * At the end no frame is committed any more. But a frame that another reader holds may still become
+ * RETURNED; or it is consumed, and then all frames are read. A reader that waits for either sets
+ * its bit in the sleepers of frames and of room. A participant that makes room wakes the readers
+ * whose bits are in both.
  */
 
 #include <linux/futex.h>
@@ -121,8 +121,9 @@ sleep_notified(struct leat_channel *ch, const struct want *want, uint64_t ns)
 	ret = ready(ch, want, true);
 	ts = timespec_of(ns);
 	/*
-	 * If the end was reached just now the bit is not in both words yet: do not sleep, the next
-	 * turn sets both. EINTR, EAGAIN, ETIMEDOUT: the caller looks again.
+	 * If the end was reached just now, the bit is not in the sleepers of room yet: do not
+	 * sleep, the next call sets it there, too. EINTR, EAGAIN, ETIMEDOUT: the caller looks
+	 * again.
 	 */
 	if (ret == 0 && ended == (!want->room && ch->ended))
 		(void)syscall(SYS_futex, &w->seq, FUTEX_WAIT, seq, &ts, NULL, 0);

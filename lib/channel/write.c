@@ -80,9 +80,9 @@ return_inner(struct leat_channel *ch, uint64_t pos, const struct leat_channel_fr
 }
 
 /*
- * Publish a reservation that readers have passed; seen is its mark now. When the count has changed,
- * readers search what read has passed, so read must be beyond the frame by then: the reader that
- * set it aside may have died before it moved read.
+ * Publish a reservation that readers have passed; seen is its mark now. When the count `returned`
+ * has changed, readers search the frames before the position read. So read must be beyond this
+ * frame by then: the reader that set the frame aside may have died before it moved read.
  */
 static int __attribute__((cold, noinline))
 publish_aside(struct leat_channel *ch, uint64_t pos, uint64_t seen, uint64_t reserved, uint64_t to,
@@ -109,7 +109,8 @@ publish_aside(struct leat_channel *ch, uint64_t pos, uint64_t seen, uint64_t res
 }
 
 /*
- * Change the RESERVED mark at pos to `to`. frames: the n frames in it, if n > 1.
+ * Change the RESERVED mark at pos to `to`. n: number of frames in the reservation; 0: it becomes
+ * EMPTY. frames: these frames, if n > 1.
  * @return 0; -EPROTO: the block is corrupt
  */
 static int
@@ -145,7 +146,10 @@ reserve(struct leat_channel *ch, uint32_t granules, uint64_t *pos)
 	int ret;
 
 	for (turn = 0; turn < CHAN_TURNS; turn++) {
-		/* acquire: pairs with chan_advance(), before marks of free granules and the END */
+		/*
+		 * acquire: pairs with chan_advance(). Loads the mark at w, which may be a free one
+		 * or the END, after write.
+		 */
 		w = atomic_load_explicit(&ch->block->write, memory_order_acquire);
 		chan_prefetch_write(chan_mark(ch, w));
 		chan_prefetch_write(chan_frame(ch, w));

@@ -3,7 +3,7 @@
 /*
  * A change, from request to answer:
  *
- *     asked -- refused: hash, type, range, group, restart-only, held by another session
+ *     asked -- refused: hash, type, range, group, only at start, held by another session
  *       |
  *       v      one change at a time for each object, in the order of the requests
  *     waiting -- refused: the object was removed

@@ -63,7 +63,7 @@ extern "C" {
 
 /** An object. All fields are private, and more follow. */
 struct leat_tune_object {
-	uint32_t pending; /**< bits: requests that the owner has yet to serve */
+	uint32_t pending; /**< bits: requests that the owner has not served yet */
 };
 
 /** A row: one of many similar parts of an object, e.g. a peer of an endpoint. */

@@ -276,7 +276,7 @@ records_detach(struct tune_object *o)
 {
 	struct tune_removed *g = o->record != 0 ? calloc(1, sizeof(*g)) : NULL;
 
-	/* Without memory the record stays, without further updates. */
+	/* If there is no memory the record stays in the block, and is not updated any more. */
 	if (g == NULL)
 		return NULL;
 	g->id = o->id;

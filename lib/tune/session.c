@@ -217,7 +217,7 @@ send_frame(struct tune_session *s, uint32_t type, uint64_t hash, const void *dat
 {
 	int ret = leat_channel_send(s->telemetry, type, hash, data, len);
 
-	/* -EAGAIN: the agent is reading all frames of the channel: none can be dropped. */
+	/* -EAGAIN: the agent holds all frames of the channel, so none can be dropped. */
 	if (ret < 0 && ret != -EAGAIN)
 		LEAT_LOG(DEBUG, tune, "session %u of %s: %s", s->number, s->who,
 			 leat_channel_error());
@@ -271,7 +271,7 @@ tune_session_sample(const struct tune_object *o, const void *message)
 	}
 }
 
-/* ---- receive; each take_*() @return 0, or negative: the session ends ---- */
+/* ---- receive; a negative return value of a take_*() ends the session ---- */
 
 static int
 take_hello(struct tune_session *s, const void *data, size_t len)

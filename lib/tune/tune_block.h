@@ -104,7 +104,7 @@ struct tune_block_change {
 	uint64_t epoch;
 	uint32_t id;
 	uint32_t setting;
-	char why[16]; /* cause: "set", "lease ended", "file" */
+	char why[16]; /* cause: "set", "lease over", "program" */
 	char who[TUNE_WHO_MAX];
 	char object[112]; /* "reactor.lcore0" */
 	char name[32];	  /* name of the setting */

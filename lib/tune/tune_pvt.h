@@ -80,7 +80,7 @@ struct tune_object {
 	char name[LEAT_TUNE_OBJECT_NAME_MAX];
 	struct leat_tune_conf conf; /* conf.name is NULL: the field name has the name */
 	TAILQ_ENTRY(tune_object) fresh;
-	bool is_fresh; /* the object is in tune_objects.fresh, and has no record yet */
+	bool is_fresh; /* the object is in tune_objects.fresh: it has no record yet */
 	bool live;     /* leat_tune_add() has completed */
 
 	/* settings */
@@ -178,7 +178,7 @@ void tune_dir_sweep(int dirfd);
 /* @return 0 or a negative errno */
 int tune_block_create(int dirfd, const char *program, char *name, size_t len);
 void tune_block_destroy(void);
-/* Drop the file in the child of a fork(): the file, and its lock, are the parent's. */
+/* Close the file in the child of a fork(): the file, and its lock, are the parent's. */
 void tune_block_forked(void);
 struct tune_block_head *tune_block_head(void);
 void *tune_block_at(uint32_t offset);
@@ -209,7 +209,7 @@ void tune_record_name(uint32_t record, const char *name);
 struct tune_history {
 	const struct tune_object *o;
 	uint32_t setting;
-	const void *from, *to; /* settings */
+	const void *from, *to; /* old and new settings */
 	const char *why, *who;
 };
 void tune_record_change(const struct tune_history *h);
@@ -251,7 +251,7 @@ struct tune_change {
 	uint64_t mask;
 	void *want; /* settings; only those of mask are valid */
 	int64_t lease_ns;
-	uint64_t deadline_ns; /* UINT64_MAX: wait for the owner without a limit */
+	uint64_t deadline_ns; /* end of the wait for the owner; UINT64_MAX: no limit */
 	char why[16];
 	char who[TUNE_WHO_MAX];
 	unsigned int lease_begins; /* lease that begins with this change: its index + 1; 0: none */
@@ -289,7 +289,7 @@ void tune_lease_take(unsigned int lease, const struct tune_object *o, uint64_t m
 		     const void *old, int64_t lease_ns, uint64_t now);
 /* Undo a reservation: the change was not made. */
 void tune_lease_unreserve(unsigned int lease);
-/* Remove settings from the lease of s, after s has set them without a lease, to stay. */
+/* Remove from the lease of s the settings that s has now set without a lease: these values stay. */
 void tune_lease_keep(uint32_t object, const struct tune_session *s, uint64_t mask);
 /* End the lease of s on an object (0: on all objects). keep: leave the values as they are. */
 void tune_lease_release(const struct tune_session *s, uint32_t object, bool keep, const char *why);
@@ -317,7 +317,7 @@ uint32_t tune_session_number(const struct tune_session *s);
 /* Send an answer, with the settings of o; o may be NULL. */
 void tune_session_answer(struct tune_session *s, int64_t request, int status,
 			 const struct tune_object *o, uint64_t mask, const char *text);
-/* Resume taking frames of a session, after its change has ended. */
+/* Receive frames of a session again, after its change has ended. */
 void tune_session_resume(struct tune_session *s);
 /* Send an object's report to the sessions that watch the object. */
 void tune_session_sample(const struct tune_object *o, const void *message);

@@ -178,7 +178,7 @@ def _c_names(source: Source, c: Component) -> None:
         if f.name in tags:
             line, same = tags[f.name]
             if same == f.values:
-                continue  # a setting and the report of its effective value may share it
+                continue  # a setting and the report of its effective value may share an enum
             source.say(f.line, f"enum {f.name!r} has other values than that of line {line}"
                        if line > 1 else f"an enum can't be called {f.name!r}")
             continue

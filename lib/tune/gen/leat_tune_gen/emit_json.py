@@ -43,7 +43,7 @@ def _setting(s: Setting, c: Component) -> dict[str, Any]:
 
 
 def describe(c: Component) -> dict[str, Any]:
-    """Return the schema of a component, in the format that leat_tune_schema.h documents."""
+    """Return a component as a dictionary: the JSON in field json of struct leat_tune_schema."""
     groups = []
     for g in c.groups:
         group: dict[str, Any] = {
