@@ -5,7 +5,8 @@
 /*
  * The board of an endpoint has a bit per connection, at the index of the peer's id. A peer that has
  * published something sets the bit of its connection: it marks the connection. The endpoint's owner
- * takes all marks and looks at the marked connections only, however many connections there are.
+ * takes all marks (reads and clears them) and looks at the marked connections only, however many
+ * connections there are.
  *
  *     lines    . . 1 .                                 a bit per line of words (512 connections)
  *     words    ........ ........ ...1..1. ........     a bit per connection
@@ -21,7 +22,8 @@
  * comes after A and takes the mark, unless an earlier Y took it. If B finds the bit clear, C sets
  * it, and the next X takes it. test/model/ring_board.pml checks this.
  *
- * MARK: A -> Y. The owner that took a mark can read all that the peer published before the mark.
+ * Edge MARK of ring_shared.h leads from A to Y: an owner that took a mark can read all that the
+ * peer published before it set the mark.
  *
  * A mark says only "look at this connection", so a superfluous mark does no harm: a connection that
  * has ended may still be marked, and another connection may have its id by then.
@@ -41,7 +43,7 @@
 #define RING_BOARD_LINES 128				      /* 65536 connections */
 
 struct ring_board {
-	/* A bit per line of words. The owner reads lines in every poll. */
+	/* A bit per line of words: has the line marks? The owner reads lines in every poll. */
 	uint64_t lines[RING_BOARD_LINES / 64] __attribute__((aligned(128)));
 	uint64_t words[] __attribute__((aligned(128)));
 };

@@ -8,8 +8,9 @@
  *
  * A sender does not wait for its receiver, so there are no acks and no claims: a message that finds
  * no room is lost, and its op is done nevertheless. A receiver keeps no unexpected messages, so it
- * consumes messages in order and takes no notes of them. What remains of the reliable ring is the
- * choice of the next slot, the lists of receives, and the choice of links that a poll looks at.
+ * consumes messages in order and needs no notes (struct ring_note). Datagram and reliable endpoints
+ * share the choice of the next slot, the lists of receives, and the choice of the links that a poll
+ * looks at.
  *
  * A burst is published in groups, as in ring_fast.h. If messages were published one by one the
  * receiver would follow the sender line by line, and fewer messages would get through. A group also
@@ -59,7 +60,10 @@ fill(struct ring_ep *rep, struct ring_link *link, const struct ring_cursor *c,
 	return true;
 }
 
-/* Post plain SENDs of any size to one peer, from the front of ops, in groups. @return how many */
+/*
+ * Post plain SENDs of any size to one peer, from the front of ops, in groups.
+ * @return number posted
+ */
 static __rte_always_inline uint16_t
 send_groups(struct ring_ep *rep, struct ring_link *link, struct leat_op **ops, uint16_t n,
 	    uint64_t *bytes)
@@ -105,7 +109,7 @@ send_groups(struct ring_ep *rep, struct ring_link *link, struct leat_op **ops, u
 	return i;
 }
 
-/* Post SENDs of which the first is large or finds no room. @return how many */
+/* Post SENDs, of which the first is large or found no free slot. @return number posted */
 static __rte_noinline uint16_t
 send_large(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uint16_t n)
 {
@@ -121,7 +125,7 @@ send_large(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uint16
 	return n;
 }
 
-/* Post a single SEND that is large or finds no room. @return false: post it the general way */
+/* Post one SEND that is large or found no free slot. @return false: post_one() must post it */
 static __rte_noinline bool
 send_large_one(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
 {
@@ -139,7 +143,7 @@ send_large_one(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
 	return true;
 }
 
-/* Post one SEND. @return false: post it the general way */
+/* Post one SEND. @return false: post_one() must post it */
 static __rte_always_inline bool
 send_one(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
 {
@@ -148,7 +152,7 @@ send_one(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
 	return send_large_one(ep, rep, op);
 }
 
-/* Post plain SENDs to one peer from the front of ops. @return how many */
+/* Post plain SENDs to one peer from the front of ops. @return number posted */
 static __rte_always_inline uint16_t
 send_run(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uint16_t n)
 {
@@ -162,7 +166,7 @@ send_run(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uint16_t
 	return k > 0 ? k : send_large(ep, rep, ops, n);
 }
 
-/* Post one SEND the general way: it may have an immediate, any flags, and older ops before it. */
+/* Post one SEND of any kind: with an immediate, with flags, behind older ops that are in flight. */
 static void
 post_one_send(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
 {
@@ -221,7 +225,7 @@ post_burst(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uint16
 }
 
 /*
- * Post a burst of one op. Each kind of op has a small function of its own, for which the compiler
+ * Post a burst of one op. Each kind of op has a small function of its own, so that the compiler
  * saves few registers on the stack.
  */
 static __rte_noinline uint16_t
@@ -264,7 +268,7 @@ ring_datagram_post_waking(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 
 /* ---- poll ---- */
 
-/* Fill and finish a receive, which is on no list any more. */
+/* Fill and finish a receive that was already removed from its list. */
 static void
 deliver(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link,
 	const struct ring_slot *slot, uint64_t head, struct leat_op *op)
@@ -288,9 +292,8 @@ deliver(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link,
 }
 
 /*
- * Handle slots one by one, from link->rx_slot on, which has arrived. head: the head of this first
- * slot.
- * @return slots handled
+ * Handle messages one by one. The first one, in link->rx_slot, has arrived, and head is its head.
+ * @return number of slots handled
  */
 static __rte_noinline uint32_t
 rx_general(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint64_t head)
@@ -335,7 +338,7 @@ poll_link(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint6
 
 	if (!RING_HEAD_IS(head, link->rx_scan))
 		return 0;
-	/* An answer may follow: request the line of its slot, as poll_link() of ring_rx.c does. */
+	/* The caller may answer: request the line of the answer's slot, as in ring_rx.c. */
 	if (RING_HEAD_MORE(head) == 0 && ring_tx_free(link, link->tx.place))
 		ring_tx_touch_slot(link->tx.slot, false);
 	n = ring_rx_run(ep, rep, link, head, true);

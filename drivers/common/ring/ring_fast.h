@@ -4,11 +4,11 @@
 
 /*
  * Fast paths for runs of the commonest ops: post small SENDs to one peer, post RECVs for any peer,
- * and receive small messages while each takes the oldest RECV. A message moves one cache line
+ * and receive small messages while each matches the oldest RECV. A message moves one cache line
  * between the cores; most of the remaining time goes to the bookkeeping of ops, for which these
  * paths use leat_order_fast.h. ring_shared.h explains the edges, such as PUBLISH and FREE. A plain
- * op is one for which leat_op_is_plain() is true: it has no flags and uses its default queue. What
- * these paths do not take goes the general way: the slower paths of ring_tx.c and ring_rx.c.
+ * op is one for which leat_op_is_plain() is true: it has no flags and uses its default queue. All
+ * other ops and messages go the general way: through the slower paths of ring_tx.c and ring_rx.c.
  */
 
 #include <rte_prefetch.h>
@@ -143,7 +143,7 @@ ring_tx_touch_slot(struct ring_slot *slot, bool second)
 		*(volatile uint64_t *)&slot->w[RING_WORDS - 1] = 0;
 }
 
-#define RING_TOUCH 32 /* slots touched at a time: 64 lines, about the stores of a store buffer */
+#define RING_TOUCH 32 /* slots touched at a time: 64 stores, about a full store buffer */
 
 static __rte_always_inline void
 ring_tx_touch(struct ring_link *link, uint32_t n, bool second)
@@ -158,7 +158,7 @@ ring_tx_touch(struct ring_link *link, uint32_t n, bool second)
 	}
 }
 
-/* Take a message's credit: the value of dir.consumed when the peer sent it (edge FREE). */
+/* Apply a message's credit: the value of dir.consumed when the peer sent it (edge FREE). */
 static inline void
 ring_credit(struct ring_link *link, uint32_t credit)
 {
@@ -171,7 +171,7 @@ ring_credit(struct ring_link *link, uint32_t credit)
 /* ---- where the next message's bytes go, if they are not in its slot ---- */
 
 /*
- * Take room in the buffer for len bytes of the message at the cursor, whose slot is free.
+ * Allocate room in the buffer for len bytes of the message at the cursor, whose slot is free.
  * @return NULL: there is no room
  */
 static __rte_always_inline void *
@@ -296,8 +296,8 @@ ring_send_groups(struct ring_ep *rep, struct ring_link *link, struct leat_op **o
 }
 
 /*
- * Find the link on which plain SENDs to op's peer may be published at once. Of the peer only the
- * line with its send queue is read; link->may_send says whether the peer is up.
+ * Find the link on which plain SENDs to op's peer may be published at once. Read only one line of
+ * struct leat_peer, the one with sendq, because link->may_send says whether the peer is up.
  * @return NULL: post the general way
  */
 static __rte_always_inline struct ring_link *
@@ -349,7 +349,7 @@ ring_send_one(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
 	return true;
 }
 
-/* Post plain SENDs from the front of ops. @return how many */
+/* Post plain SENDs from the front of ops. @return number posted */
 static __rte_always_inline uint16_t
 ring_send_run(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uint16_t n)
 {
@@ -381,7 +381,7 @@ ring_wake_peers(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 	}
 }
 
-/* Can RECVs for any peer be added to the FIFO without a search for messages that wait? */
+/* Can RECVs for any peer be added to the FIFO without a search for unexpected messages? */
 static __rte_always_inline bool
 ring_recv_simple(const struct ring_ep *rep)
 {
@@ -409,7 +409,7 @@ ring_recv_one(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
 	return true;
 }
 
-/* Post RECVs for any peer, on the endpoint's queue, from the front of ops. @return how many */
+/* Post RECVs for any peer, on the endpoint's queue, from the front of ops. @return number posted */
 static __rte_always_inline uint16_t
 ring_recv_run(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uint16_t n)
 {

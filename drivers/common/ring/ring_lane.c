@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The memory of one direction:
+ * The memory of a lane, that is of one direction of a connection:
  *
  *     shared    slots | acks              the producer's side allocates it
  *     own       notes | ops | nr          notes: the consumer's; ops, nr: the producer's
  *
- * RING_FOREIGN: each side has an own part and uses its half of it.
+ * RING_FOREIGN: each side allocates an own part. The producer uses ops, nr and messages of its
+ * part, the consumer notes and moves.
  *
  *     shared    dir | slots | acks | bytes of the buffer | chunks
  *     own       notes | ops | nr | moves | messages in the buffer (ring_buf.msgs)
@@ -61,7 +62,10 @@ ring_lane_size(const struct ring_shape *shape)
 static void
 init_shared(struct ring_lane *lane, uint32_t nb_acks)
 {
-	/* In the last entry alone a head of 0 would look like an ack that has arrived. */
+	/*
+	 * A head of 0 looks like ack 65535, whose entry is the last one. Write 1 there: it looks
+	 * like ack 0, which has another entry.
+	 */
 	if (nb_acks > 0)
 		lane->acks[nb_acks - 1].head = 1;
 	lane->dir->consumed = RING_FIRST;
@@ -84,7 +88,8 @@ ring_lane_place(struct ring_lane *lane, const struct ring_shape *shape, void *sh
 	lane->mask = shape->nb - 1;
 	/*
 	 * Number -1: the place has held no message yet. It counts as consumed long ago (the
-	 * comparison is signed), and -1 agrees with a head of 0 (see ring_tx_advance()).
+	 * comparison is signed), and it is the number that a head of 0 holds: see ring_head() and
+	 * ring_tx_advance().
 	 */
 	memset(lane->nr, 0xff, shape->nb * sizeof(*lane->nr));
 	if (RING_FOREIGN) {

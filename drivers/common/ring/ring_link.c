@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The life of a link: pending, up, closing, down.
+ * The states of a link: pending, up, closing, down.
  *
  * Closing. A side that closes claims no more ops, and it takes back (recalls) every op of its own
  * that the peer has not claimed. An op that the peer has claimed is being copied right now and ends
@@ -16,8 +16,8 @@
 #include "ring_poll.h"
 
 /*
- * The slot that a link scans while it must not receive. The link waits for message 0 in it, and
- * that never arrives. Read only.
+ * The slot that a link scans while it must not receive. The link waits for message 0 in it, which
+ * never arrives. Read only.
  */
 static struct ring_slot nothing;
 
@@ -308,7 +308,7 @@ ring_links_idle(struct ring_ep *rep)
 
 	if (links_ready(rep))
 		return -EAGAIN;
-	/* A peer rings no bell when slots become free, so look whether refused posts have room. */
+	/* A peer does not ring BELL when it frees slots: look whether refused posts have room. */
 	for (i = 0; rep->nb_refused > 0 && i < rep->nb_links; i++) {
 		struct ring_link *link = rep->links[i];
 

@@ -81,7 +81,7 @@ ring_marks_remove(struct ring_ep *rep, struct ring_link *link)
 static void
 send_want(struct ring_ep *rep, struct ring_link *link)
 {
-	/* relaxed: ordered by BELL */
+	/* relaxed is enough: edge BELL orders the store */
 	__atomic_store_n(&link->mine->want, rep->want, __ATOMIC_RELAXED);
 	ring_link_bell(link);
 }
@@ -97,7 +97,8 @@ want_of_all(struct ring_ep *rep, bool many)
 	rep->nb_watched = many ? rep->nb_links : 0;
 	for (i = 0; i < rep->nb_links; i++)
 		send_want(rep, rep->links[i]);
-	rep->rescan = true; /* unwatch links whose peers have closed: they do not answer */
+	/* The next progress unwatches the links of closed peers, which do not answer. */
+	rep->rescan = true;
 }
 
 /* ---- the peer's want ---- */
@@ -154,7 +155,7 @@ ring_marks_down(struct ring_ep *rep)
 void
 ring_marks_progress(struct ring_ep *rep, struct ring_link *link, bool closed)
 {
-	/* relaxed: ordered by BELL */
+	/* relaxed is enough: edge BELL orders the load */
 	uint32_t wanted = __atomic_load_n(&link->theirs->want, __ATOMIC_RELAXED);
 
 	if (wanted != link->wanted)

@@ -40,7 +40,7 @@
 
 #include "ring_pvt.h"
 
-/* Set the marks that a post collected, on their boards. */
+/* Write the marks that a post collected to the peers' boards. */
 void ring_marks_put(struct ring_ep *rep);
 
 /*

@@ -10,10 +10,10 @@
  * before the first fit.
  *
  * A message that fits no receive stays in its slot, and the scan goes on after it. The note of the
- * message is in two lists of its kind: the endpoint's, for receives from any peer, with the oldest
- * message of all peers first; and the peer's. Invariant: no posted receive fits any unexpected
- * message. So a new message is matched against receives only, and a new receive against unexpected
- * messages only.
+ * message is in two lists of its kind (plain or tagged): the endpoint's, for receives from any
+ * peer, with the oldest message of all peers first; and the peer's. Invariant: no posted receive
+ * fits any unexpected message. So a new message is matched against receives only, and a new receive
+ * against unexpected messages only.
  */
 
 #include "ring_match.h"
@@ -81,7 +81,7 @@ list_of(struct ring_ep *rep, const struct leat_op *op)
 
 /* ---- the FIFO of RECVs for any peer ---- */
 
-/* Drop gaps at the head of the FIFO: the oldest entry is never a gap. */
+/* Drop gaps at the head of the FIFO, so that the oldest entry is never a gap. */
 void
 ring_fifo_trim(struct ring_ep *rep)
 {

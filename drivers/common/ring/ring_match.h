@@ -11,7 +11,7 @@ void ring_oplist_del(struct ring_oplist *list, struct leat_op *op);
 struct leat_op *ring_find_recv_slow(struct ring_ep *rep, struct ring_link *link);
 /* Find the receive for a message of this peer with this tag; leave it posted. @return NULL: none */
 struct leat_op *ring_find_trecv(struct ring_ep *rep, struct ring_link *link, uint64_t tag);
-/* Note a message as unexpected; it stays in its slot. */
+/* Add an unexpected message to the lists of notes; the message stays in its slot. */
 void ring_note_add(struct ring_ep *rep, struct ring_link *link, const struct ring_slot *slot,
 		   uint64_t nr, int kind, uint64_t tag);
 
@@ -51,7 +51,7 @@ ring_tag_fits(const struct leat_op *op, uint64_t tag)
 	return ((op->tag ^ tag) & ~op->ignore) == 0;
 }
 
-/* Return the place that a slot's field "next" names; in range, whatever a foreign peer wrote. */
+/* Return the place that a slot's field "next" names. A value out of range is masked into range. */
 static inline uint32_t
 ring_rx_place(const struct ring_link *link, uint16_t place)
 {
@@ -187,8 +187,8 @@ ring_fetch(struct leat_ep *ep, struct ring_link *link, const struct ring_slot *s
 #endif
 
 /*
- * Fill and finish a receive, which is on no list any more. The message is inline or claimed, or it
- * is a WRITE_IMM's notice.
+ * Fill and finish a receive that was already removed from its list. The message is inline or
+ * claimed, or it is a WRITE_IMM's notice.
  */
 static inline void
 ring_deliver(struct leat_ep *ep, struct ring_link *link, const struct ring_slot *slot,

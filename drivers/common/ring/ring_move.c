@@ -126,7 +126,7 @@ put_op(struct leat_ep *ep, struct ring_link *link)
 	leat_op_finish(ep, op, 0, op->size);
 }
 
-/* Put the next chunk of the first answer. Its region may have been deregistered meanwhile. */
+/* Put the next chunk of the first answer. Check its region again: it may be deregistered by now. */
 static void
 put_answer(struct ring_ep *rep, struct ring_link *link)
 {

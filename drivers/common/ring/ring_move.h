@@ -95,7 +95,7 @@ struct ring_moves {
 	struct ring_move *answers, *answers_tail;
 	bool answer_next;	/* toggled for each chunk: ops and answers take turns */
 	struct ring_move *in;	/* incoming moves, by the message's number modulo slots */
-	uint32_t in_mask;	/* slots of the peer's direction - 1 */
+	uint32_t in_mask;	/* number of slots that the peer fills - 1 */
 	struct ring_move write; /* the WRITE that comes in; there is one at most */
 };
 
@@ -107,7 +107,7 @@ ring_moves_bytes(const struct ring_moves *m, uint64_t at, uint64_t len)
 }
 
 /*
- * Note that the peer broke the protocol. Nothing more is received from it, and the next progress
+ * Record that the peer broke the protocol. Nothing more is received from it, and the next progress
  * ends the connection.
  * @param what what the peer did, for the text of the event; a static string
  */
@@ -125,23 +125,23 @@ ring_violation(struct ring_ep *rep, struct ring_link *link, const char *what)
 #endif
 
 /*
- * Begin to receive a large SEND: ask the sender for its bytes. The SEND is claimed; its receive op
- * is on no list any more.
+ * Begin to receive a large SEND: ask the sender for its bytes. The caller has claimed the SEND and
+ * removed the receive op from its list.
  */
 void ring_move_recv(struct leat_ep *ep, struct ring_link *link, uint64_t nr, uint64_t len,
 		    struct leat_op *op);
 /*
- * Begin to receive a large WRITE, or continue: the scan of the link's messages stays at the WRITE
- * until the WRITE has ended.
+ * Begin to receive a large WRITE, or continue. No later message of the link is scanned until the
+ * WRITE has ended.
  * @param[out] status of the WRITE, when it has ended
  * @return false: the link waits for the WRITE's bytes
  */
 bool ring_move_write(struct leat_ep *ep, struct ring_link *link, uint64_t nr, uint64_t key,
 		     uint64_t addr, uint64_t len, int *status);
-/* Begin to answer a READ, whose region was checked. */
+/* Begin to answer a READ; the caller has checked its region. */
 void ring_move_read(struct leat_ep *ep, struct ring_link *link, uint64_t nr, uint64_t key,
 		    uint64_t addr, uint64_t len);
-/* Begin to put the bytes of this side's op: the peer acked RING_GO. @return false: a violation */
+/* Begin to put the bytes of an op that the peer acked with RING_GO. @return false: a violation */
 bool ring_move_start(struct ring_link *link, struct leat_op *op);
 /* End the move of this side's op, which the peer acked with status. The caller finishes the op. */
 void ring_move_acked(struct leat_ep *ep, struct ring_link *link, struct leat_op *op, int status);

@@ -31,7 +31,7 @@
  */
 #define RING_AHEAD 2
 
-/* Handle a link. head is the head of the link's next slot. @return slots handled */
+/* Handle a link. head is the head of the link's next slot. @return number of slots handled */
 typedef uint32_t (*ring_poll_link_fn)(struct leat_ep *ep, struct ring_ep *rep,
 				      struct ring_link *link, uint64_t head);
 
@@ -95,7 +95,7 @@ ring_poll_few(struct leat_ep *ep, struct ring_ep *rep, ring_poll_link_fn poll_li
 
 /* ---- many links ---- */
 
-/* Look at watched links: their peers are not known to mark them yet. */
+/* Queue the watched links that are ready: their peers are not known to mark them yet. */
 static __rte_noinline void
 ring_watched(struct ring_ep *rep)
 {
@@ -114,7 +114,7 @@ ring_watched(struct ring_ep *rep)
 
 /*
  * RING_FOREIGN: any peer can wipe the marks of all other peers off the board. To find their links
- * nevertheless, look at one link without a mark every RING_UNMARKED polls.
+ * nevertheless, every RING_UNMARKED polls look at the next link even without a mark.
  */
 static __rte_noinline void
 ring_unmarked(struct ring_ep *rep)

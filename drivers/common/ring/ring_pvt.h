@@ -58,7 +58,7 @@
 #define RING_FEW 16
 #define RING_FEW_AGAIN 8
 /*
- * After copying this many bytes of large messages and datagrams a poll takes at most one slot of
+ * After copying this many bytes of large messages and datagrams a poll handles at most one slot of
  * each further link, or ends if the endpoint relies on marks.
  */
 #define RING_COPY_BUDGET (256 * 1024)
@@ -85,14 +85,14 @@ struct ring_oplist {
 	struct leat_op *tail;
 };
 
-/* The driver's words in an op (leat_op.drv). */
+/* The driver's part of an op, in leat_op.drv. */
 struct ring_op {
 	struct leat_op *next; /* next receive of a ring_oplist, or next op of ring_moves.out_* */
 	struct leat_op *prev;
 	/* of a receive: order of posting; of another op, if RING_FOREIGN: bytes moved so far */
 	uint64_t seq;
-	uint64_t nr;	/* not of a receive: number of the op's message */
-	uint32_t place; /* not of a receive: place of the message's slot */
+	uint64_t nr;	/* of an op other than a receive: number of its message */
+	uint32_t place; /* of an op other than a receive: place of its slot */
 };
 static_assert(sizeof(struct ring_op) <= sizeof(uint64_t) * LEAT_OP_DRV_WORDS, "fits into an op");
 
@@ -160,10 +160,10 @@ struct ring_link {
 	struct ring_buf buf __attribute__((aligned(LEAT_CACHE_LINE)));
 
 	/* control */
-	struct ring_conn *conn; /* the device's */
+	struct ring_conn *conn; /* of a type that the device defines */
 	struct ring_dir *mine;	/* this side writes it, except consumed and chunks_taken */
 	struct ring_dir *theirs;
-	struct ring_board *their_board; /* set whether the peer wants marks or not */
+	struct ring_board *their_board; /* the peer's board, also while it wants no marks */
 	struct leat_peer *peer;
 	uint32_t idx;	       /* index in ring_ep.links */
 	uint8_t state;	       /* enum ring_link_state */
@@ -182,12 +182,15 @@ static_assert(offsetof(struct ring_link, tx) == LEAT_CACHE_LINE, "poll needs one
 static_assert(offsetof(struct ring_link, tx_ops) == 2 * LEAT_CACHE_LINE, "post needs one line");
 static_assert(offsetof(struct ring_link, trecvs) == 3 * LEAT_CACHE_LINE, "acks need one line");
 static_assert(offsetof(struct ring_link, buf) == 4 * LEAT_CACHE_LINE, "matching needs one line");
-/* Not a power of two: the first lines of all links would then share a few of a cache's sets. */
+/*
+ * The size is not a power of two: otherwise the first lines of all links would share few cache
+ * sets.
+ */
 static_assert(sizeof(struct ring_link) == (RING_FOREIGN ? 10 : 6) * LEAT_CACHE_LINE,
 	      "a link is six lines, or ten");
 static_assert(RING_MTU_MAX * 4 <= RING_BUF_MAX, "a buffer holds some of the longest datagrams");
 
-/* A posted RECV that takes a message of any peer. */
+/* A posted RECV for a message of any peer. */
 struct ring_recv {
 	struct leat_op *op; /* NULL: a gap, the RECV was cancelled */
 	uint64_t seq;	    /* order of posting */
@@ -249,7 +252,7 @@ struct ring_ep {
 	uint32_t recv_tail;
 	uint32_t recv_gaps; /* cancelled RECVs between head and tail */
 	uint32_t inline_max;
-	bool can_send; /* SEND and RECV were configured */
+	bool can_send; /* SEND is configured; can_recv: RECV is configured */
 	bool can_recv;
 	bool datagram;
 	uint64_t recv_seq;
@@ -333,7 +336,7 @@ void ring_link_wake_now(const struct ring_link *link);
 void ring_link_report_closed(struct ring_link *link, enum ring_closed closed);
 /* Can the peer still touch memory of this side? Used with RING_FOREIGN only. */
 bool ring_link_alive(const struct ring_link *link);
-/* Free a link, which is on no list any more, and this side's part of the connection. */
+/* Free a link that was removed from all lists, and this side's part of the connection. */
 void ring_link_free(struct ring_link *link);
 /*
  * Abandon and free a link that is not up.
@@ -428,7 +431,7 @@ void ring_link_try_down(struct leat_ep *ep, struct ring_link *link);
 void ring_link_ended(struct leat_ep *ep, struct ring_link *link, int status, const char *text);
 /* Implement leat_driver.disconnect. */
 void ring_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const char *text);
-/* Close all links that are up as RING_DEAD, with -ESHUTDOWN for their ops. */
+/* Close all links that are up: their peers see RING_DEAD, their ops end with -ESHUTDOWN. */
 void ring_links_abort(struct leat_ep *ep);
 /* Free all links that are up or closing, and tell their peers. No op may be in flight. */
 void ring_links_free(struct ring_ep *rep, enum ring_closed closed);
@@ -459,9 +462,9 @@ int ring_cancel(struct leat_ep *ep, struct leat_op *op);
 /* ---- ring_rx.c ---- */
 
 void ring_poll(struct leat_ep *ep);
-/* Scan everything that is in a link's ring, in one go; for the control path. */
+/* Handle the messages in a link's ring, at most one per slot; for the control path. */
 void ring_rx_all(struct leat_ep *ep, struct ring_link *link);
-/* Consume message nr out of order. ring_rx_publish() tells the producer later that it is free. */
+/* Consume message nr out of order. ring_rx_publish() frees its slot later. */
 void ring_rx_consume_behind(struct ring_link *link, uint64_t nr);
 
 /* ---- ring_datagram.c ---- */

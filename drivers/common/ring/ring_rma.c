@@ -2,7 +2,8 @@
 
 /*
  * Regions, and the one-sided ops that peers post on them. The target's lcore executes these ops in
- * its own poll. So nothing else is needed to keep ops off a region that was deregistered.
+ * its own poll, so no op touches a region that this lcore has deregistered. (The initiator executes
+ * ops on shared memory: see ring_share.h.)
  *
  *     key   random, 40 bits, never 0 | index of the region, 24 bits
  */
@@ -147,7 +148,8 @@ rma_drop(struct ring_link *link)
 
 #if RING_FOREIGN
 /*
- * Write bytes that are not in the slot. at: their offset in the buffer, or their address.
+ * Execute a WRITE whose bytes are not in the slot. at: their offset in the buffer, or their
+ * address.
  * @return 0: done; < 0: failed; RING_GO: the WRITE waits for its bytes
  */
 static int

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Poll: take acks of this side's ops, and scan the slots that arrived.
+ * Poll: handle the acks of this side's ops, and scan the slots that have arrived.
  *
  *       dir.consumed           rx_head         rx_scan
  *     -------|---- free ----------|- u x u x ----|- next slot to scan ---
  *            (published FREE)        u: unexpected, x: consumed after an unexpected message
  *
- * While messages are consumed in order rx_head and rx_scan move together, and no note is touched.
+ * While messages are consumed in order rx_head and rx_scan move together, and no note (struct
+ * ring_note) is touched.
  */
 
 #include <rte_memcpy.h>
@@ -128,7 +129,7 @@ rx_one(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, struct r
 	return true;
 }
 
-/* Handle slots one by one; the first one has arrived. @return slots handled */
+/* Handle messages one by one; the first one has arrived. @return number of slots handled */
 static __rte_noinline uint32_t
 rx_general(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint32_t max)
 {
@@ -167,7 +168,7 @@ ring_rx_all(struct leat_ep *ep, struct ring_link *link)
 {
 	struct ring_ep *rep = ep->drv;
 
-	/* Handle at most one lap: a foreign peer might keep publishing, even after it closed. */
+	/* At most one message per slot: a foreign peer might go on publishing after it closed. */
 	uint32_t n, left = link->rx_mask + 1;
 
 	rep->copy_left = INT64_MAX;
@@ -184,7 +185,10 @@ ring_rx_all(struct leat_ep *ep, struct ring_link *link)
 	} while (left > 0);
 }
 
-/* Take a link's acks, chunks and messages. head: its next slot's head. @return slots handled */
+/*
+ * Handle a link's acks, chunks and messages. head is the head of its next slot.
+ * @return number of slots handled
+ */
 static __rte_always_inline uint32_t
 poll_link(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint64_t head)
 {

@@ -100,7 +100,7 @@ entry_find(const struct ring_link *link, const struct leat_op *op, uint32_t regi
 	if (__atomic_load_n(&link->theirs->closed, __ATOMIC_RELAXED) != RING_UP)
 		return NULL;
 
-	/* acquire: then the rest of the entry, and the owner's earlier writes, are visible */
+	/* acquire makes the rest of the entry and the owner's earlier writes visible */
 	if (__atomic_load_n(&e->key, __ATOMIC_ACQUIRE) != op->rkey || op->rkey == 0 ||
 	    (__atomic_load_n(&e->access, __ATOMIC_RELAXED) & leat_op_right(op->type)) == 0)
 		return NULL;

@@ -116,7 +116,7 @@ int ring_share_withdraw(struct ring_ep *rep, uint32_t region);
 uint64_t ring_share_touched(const struct ring_link *link);
 /* Execute a one-sided op at once. @return false: it must go through the target's loop */
 bool ring_share_execute(struct leat_ep *ep, struct ring_link *link, struct leat_op *op);
-/* Post and execute a plain one-sided op. @return false: the caller posts it the general way */
+/* Post and execute a plain one-sided op. @return false: the caller must post it in another way */
 bool ring_share_one(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op);
 
 #endif /* RING_SHARE_H */

@@ -62,7 +62,7 @@
 struct ring_link;
 
 #define RING_DEPTH_MIN 16
-#define RING_DEPTH_MAX 32768 /* the 16-bit number in a head must differ from one lap to the next */
+#define RING_DEPTH_MAX 32768 /* a new message's 16-bit number must differ from its slot's last */
 
 #define RING_INLINE_MAX 96
 
@@ -72,7 +72,7 @@ struct ring_link;
 #define RING_F_BUF 0x08	   /* RING_FOREIGN: the payload is in the buffer, w[] holds its offset */
 #define RING_F_SHARED 0x10 /* RING_FOREIGN: the payload is in memory that both share, see w[] */
 
-/* Bits above the flags: number of following messages that were published earlier; a hint. */
+/* Bits above the flags: how many messages after this one were published before it; a hint. */
 #define RING_MORE_SHIFT 29
 #define RING_MORE_MAX 7
 
@@ -147,8 +147,9 @@ ring_head_inline(uint64_t head)
 }
 
 /*
- * An ack: an op is done. Outstanding acks never exceed the number of slots (times RING_ACKS), see
- * ring_tx.c. The field "slot" is the message's number modulo the number of slots.
+ * An ack: an op is done, or with status RING_GO the consumer asks for the op's bytes. Outstanding
+ * acks never exceed the number of slots (times RING_ACKS), see ring_tx.c. The field "slot" is the
+ * message's number modulo the number of slots.
  */
 struct ring_ack {
 	uint64_t head;	/* ACK: status << 32 | slot << 16 | (number of the ack + 1) */
@@ -180,7 +181,7 @@ enum ring_closed {
 	RING_UP,   /* RING_FOREIGN: this side is up, the peer may touch its regions */
 };
 
-/* The words of one direction, in addition to its slots and acks. */
+/* The control words of one direction, in addition to its slots and acks. */
 struct ring_dir {
 	/*
 	 * FREE: number of the first message not consumed. On a line of its own: every poll that

@@ -319,8 +319,8 @@ post_burst(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uint16
 }
 
 /*
- * Post a burst of one op, as a conversation does. Each kind of op has a small function of its own,
- * for which the compiler saves few registers on the stack.
+ * Post a burst of one op, as a program that waits for each answer does. Each kind of op has a small
+ * function of its own, so that the compiler saves few registers on the stack.
  */
 static __rte_noinline uint16_t
 post_send(struct leat_ep *ep, struct leat_op **ops)
@@ -478,7 +478,7 @@ ring_recall(struct ring_link *link, struct leat_op *op)
 
 	/*
 	 * If the message is consumed, the ack of its op has arrived, and its slot may hold another
-	 * message by now. The load is of edge FREE, as the load in ring_tx_refresh() is.
+	 * message by now. The load belongs to edge FREE, as in ring_tx_refresh().
 	 */
 	if (nr < __atomic_load_n(link->tx_consumed, __ATOMIC_ACQUIRE))
 		return false;
@@ -493,7 +493,7 @@ ring_recall(struct ring_link *link, struct leat_op *op)
 #if RING_FOREIGN
 	link->moves.nb -= op->type == LEAT_OP_READ && op->size > 0;
 #endif
-	/* If the message is unexpected at the peer, the bell makes the peer give its slot back. */
+	/* If the message is unexpected at the peer, the bell makes the peer free its slot. */
 	__atomic_store_n(&link->mine->recalls, link->mine->recalls + 1, __ATOMIC_RELAXED);
 	ring_link_bell(link);
 	return true;
