@@ -190,7 +190,7 @@ minus_log2(uint64_t v)
 	uint64_t x = k >= 31 ? v >> (k - 31) : v << (31 - k), frac = 0;
 
 	for (i = 0; i < 16; i++) {
-		x = (x * x) >> 31; /* [1, 2) times 2^31, squared */
+		x = (x * x) >> 31; /* x / 2^31 is in [1, 2): square it */
 		frac <<= 1;
 		if (x >= UINT64_C(1) << 32) {
 			frac |= 1;
@@ -211,7 +211,7 @@ fault_dist_draw(const struct fault_dist *d, struct fault_rand *r)
 	case FAULT_RANGE:
 		return d->lo + fault_rand_below(r, d->hi - d->lo + 1);
 	case FAULT_EXP:
-		/* -ln(u) of u in (0, 1] */
+		/* -ln(u) times 2^32, of a random u in (0, 1] */
 		v = minus_log2((fault_rand_next(r) >> 32) + 1) * ln2;
 		return (uint64_t)(((leat_u128)d->lo * v) >> 32);
 	case FAULT_TAIL:

@@ -177,7 +177,7 @@ fault_ep_abort(struct leat_ep *ep)
 	fe->aborting = true;
 	fault_peers_abort(fe);
 	fault_flush(fe, NULL);
-	/* Give it no time to drain: ops in flight below come back in one of the next polls. */
+	/* No time to drain: ops in flight below complete in one of the next polls. */
 	(void)leat_ep_shutdown(fe->low, 0);
 }
 

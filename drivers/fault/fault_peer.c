@@ -5,16 +5,16 @@
  * endpoint are passed up with the peer's upper id. Completions of a peer that are still delayed are
  * released before the event that ends the peer.
  *
- * A peer that dies. At this side it looks as if the peer's process had been killed: its ops come
- * back with -ECONNRESET, among them perhaps some that are done and not reported yet (the message
- * arrived, the acknowledgement did not), and the event DISCONNECTED has status -ECONNRESET. The
- * peer itself sees an ordinary disconnect: its process lives.
+ * A peer that dies. At this side it looks as if the peer's process had been killed: its ops
+ * complete with -ECONNRESET, among them perhaps some that are done and not reported yet (the
+ * message arrived, the acknowledgement did not), and the event DISCONNECTED has status -ECONNRESET.
+ * The peer itself sees an ordinary disconnect: its process lives.
  */
 
 #include "fault_pvt.h"
 
 #define EVENTS 8
-/* One progress asks for the lower endpoint's events at most this often; the next takes the rest. */
+/* A call of fault_progress() asks for the lower endpoint's events at most this many times. */
 #define ROUNDS 16
 
 static struct fault_peer *
@@ -58,7 +58,7 @@ peer_leave(struct fault_ep *fe, struct fault_peer *p, int status)
 
 /* ---- injected deaths ---- */
 
-/* Of the sends that succeeded and are not reported yet, fail half. */
+/* Fail each send that succeeded and is not reported yet with a chance of 1/2. */
 static void
 lose_acks(struct fault_ep *fe, const struct fault_peer *p)
 {
@@ -152,7 +152,7 @@ event(struct leat_ep *ep, struct fault_ep *fe, const struct leat_event *ev)
 	struct fault_peer *p;
 
 	if (ev->type == LEAT_EV_SHUTDOWN)
-		return; /* the lower endpoint was aborted, and all its ops are back */
+		return; /* the lower endpoint was aborted, and all its ops are complete */
 	if (ev->type == LEAT_EV_CONNECT_REQ) {
 		requested(ep, fe, ev);
 		return;

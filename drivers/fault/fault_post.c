@@ -128,7 +128,7 @@ set_out(struct fault_ep *fe, struct fault_op *f, bool recv)
 	return fe->datagram ? fault_datagram_send(fe, f) : fault_hand_down(fe, f);
 }
 
-/* Post one op, which was checked. @return false: refused, by a fault or for want of room below */
+/* Post one op that was checked. @return false: refused, by a fault or by the lower endpoint */
 static bool
 post_one(struct leat_ep *ep, struct fault_ep *fe, struct leat_op *op, struct leat_mr *mr)
 {
@@ -198,7 +198,7 @@ fault_cancel(struct leat_ep *ep, struct leat_op *op)
 		break;
 	case FAULT_BELOW:
 		ret = leat_op_cancel(fe->low, &f->low);
-		/* -ENOENT: done below, -EALREADY: cancelled before. The proxy will come back. */
+		/* -ENOENT: done below, -EALREADY: cancelled before. Poll will return the proxy. */
 		return ret == -ENOENT || ret == -EALREADY ? 0 : ret;
 	case FAULT_KEPT: /* in this and all later states the op is done: it keeps its result */
 		TAILQ_REMOVE(&f->peer->kept, f, link);

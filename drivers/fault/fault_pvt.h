@@ -16,9 +16,10 @@
  *
  * Proxies. For each op the device posts a proxy on the lower endpoint: another struct leat_op, from
  * a pool as large as both depths together, so there is a proxy for each op that the upper endpoint
- * admits. The application's op never comes back before its proxy. Proxies are on no queue of the
- * lower endpoint: they come back in the order in which the hardware completes them, and as in every
- * driver leat_op_start() and leat_op_finish() restore the order of the application's ops.
+ * admits. The application's op never completes before its proxy. Proxies are on no queue of the
+ * lower endpoint: the lower endpoint's poll returns them in the order in which the hardware
+ * completes them, and as in every driver leat_op_start() and leat_op_finish() restore the order of
+ * the application's ops.
  *
  * States of a proxy (enum fault_where):
  *
@@ -195,7 +196,7 @@ struct fault_ep {
 
 	void *mem; /* memory of the pool of proxies */
 	struct fault_op *ops;
-	uint32_t nb_ops; /* proxies that were ever used; the pool's others were never touched */
+	uint32_t nb_ops; /* number of proxies used so far; the pool's others were never touched */
 	struct fault_list free;
 	struct fault_heap delayed; /* sorted by the time at which they are due, cycles */
 	struct fault_heap mixed;   /* sorted by the completion's number + a random number */

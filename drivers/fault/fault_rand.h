@@ -38,7 +38,7 @@ fault_rand_init(struct fault_rand *r, uint64_t seed, uint64_t endpoint, uint64_t
 	uint64_t x = seed;
 	unsigned int i;
 
-	/* Mixed in one after the other, so that (1, 2) and (2, 1) give different streams. */
+	/* Mix in one input after the other, so that (1, 2) and (2, 1) give different streams. */
 	x = fault_splitmix(&x) ^ endpoint;
 	x = fault_splitmix(&x) ^ kind;
 	for (i = 0; i < 4; i++)
@@ -65,7 +65,7 @@ fault_rand_next(struct fault_rand *r)
 	return result;
 }
 
-/* Draw a number from 0 to n - 1, n > 0. It multiplies and shifts; the bias is below n / 2^64. */
+/* Draw a number from 0 to n - 1, n > 0, by multiply and shift; the bias is below n / 2^64. */
 static inline uint64_t
 fault_rand_below(struct fault_rand *r, uint64_t n)
 {

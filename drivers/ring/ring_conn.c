@@ -193,7 +193,7 @@ abandon(struct ring_ep *rep, struct ring_link *link, enum ring_closed closed)
 {
 	(void)ring_conn_decide(link->conn,
 			       link->side == 0 ? RING_CONN_ABANDONED : RING_CONN_REJECTED);
-	ring_link_report_closed(link, closed); /* needed if the request was accepted */
+	ring_link_report_closed(link, closed); /* tells the peer, if the request was accepted */
 	TAILQ_REMOVE(&rep->pending, link, pending);
 	ring_link_free(link);
 }

@@ -135,7 +135,7 @@ ring_bell(struct ring_mbox *mbox)
 /* ---- ring_conn.c ---- */
 
 void ring_conn_put(struct ring_conn *conn);
-/* Decide the outcome of a request. @return false: it was decided before */
+/* Decide the outcome of a request to connect. @return false: it was decided before */
 bool ring_conn_decide(struct ring_conn *conn, enum ring_conn_state state);
 /* Reject a request, unless the connector took it back. */
 void ring_conn_reject(struct ring_conn *conn);

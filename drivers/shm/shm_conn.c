@@ -343,7 +343,7 @@ ring_link_report_closed(struct ring_link *link, enum ring_closed closed)
 	__atomic_store_n(&link->mine->closed, (uint32_t)closed, __ATOMIC_RELEASE);
 	if (link->reach != NULL)
 		fence();
-	/* Keep the socket while the peer touches a region: if the peer dies, the socket ends. */
+	/* Keep the socket while the peer touches a region: its end shows that the peer died. */
 	if (ring_share_touched(link) != 0)
 		ring_link_bell(link);
 	else
@@ -424,7 +424,7 @@ shm_reject(struct leat_ep *ep, struct leat_peer *peer)
 
 /* ---- events of the exchange ---- */
 
-/* Create the connection of a request and map the connector's memory. @return NULL, with why */
+/* Create the connection of a request; map the connector's memory. @return NULL: why says why */
 static struct ring_conn *
 request_map(struct shm_ep *se, const struct leat_exchange_event *ev, char *why, size_t len)
 {
@@ -610,7 +610,7 @@ links_progress(struct shm_ep *se)
 		}
 		snprintf(text, sizeof(text), "the peer broke the rules: %s", link->moves.violation);
 		leat_peer_closing(se->ring.ep, link->peer, -EPROTO, text);
-		/* A peer that shares memory may be in an op: keep its socket, to see it die. */
+		/* A peer with shared memory may be in an op: its open socket shows if it dies. */
 		if (link->reach == NULL)
 			close_exchange(link->conn, text);
 		ring_link_close(se->ring.ep, link, RING_BYE, -ECONNRESET);
@@ -619,7 +619,7 @@ links_progress(struct shm_ep *se)
 
 /* ---- halt, and progress ---- */
 
-/* Take events of the exchange while the endpoint halts: only the ends of peers matter. */
+/* Handle events of the exchange while the endpoint halts: only the ends of peers matter. */
 static void
 hear_ends(struct shm_ep *se)
 {

@@ -129,7 +129,10 @@ segment_split(struct shm_ep *se, uint32_t segment)
 		se->nb_chunks = power_of_two_below(segment / 2 / RING_CHUNK);
 		return;
 	}
-	/* One message more than there are slots: the gap at the end is smaller than a message. */
+	/*
+	 * Room for one message more than there are slots, because of the gap at the end
+	 * (ring_buf.h).
+	 */
 	most = ((uint64_t)rep->tx_depth + 1) * RTE_ALIGN_CEIL(rep->mtu, (uint32_t)LEAT_CACHE_LINE);
 	if (rep->mtu > rep->inline_max)
 		se->nb_bytes =

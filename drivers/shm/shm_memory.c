@@ -40,7 +40,7 @@ shm_memory_make(struct shm_memory *m, const char *what, size_t len, bool others_
 		return failed("memfd_create", what, len, fd);
 	if (ftruncate(fd, (off_t)len) != 0)
 		return failed("ftruncate", what, len, fd);
-	/* NORESERVE: the kernel need not commit all of it; few connections are full at a time. */
+	/* NORESERVE: the kernel need not commit all of it, because few lanes are full at a time. */
 	mem = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
 	if (mem == MAP_FAILED)
 		return failed("mmap", what, len, fd);

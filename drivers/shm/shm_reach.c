@@ -10,7 +10,7 @@
 
 #include "shm_share.h"
 
-/* Bytes that a peer may share, at most: a larger number in its table is invalid. */
+/* Largest valid length and offset of a piece, bytes. */
 #define REACH_MAX (UINT64_C(1) << 44)
 
 /* Check a piece and its file. @return the size of the file's pages; 0: invalid, with leat_err() */
@@ -57,9 +57,9 @@ reserve(struct shm_memory *m, uint64_t len, uint64_t align, char **here)
 }
 
 /*
- * Map the first pieces, as many as are contiguous in the peer's memory. Here they are contiguous as
- * well.
- * @return how many, or -errno with leat_err()
+ * Map the first pieces, as many as are contiguous in the peer's memory, to contiguous addresses
+ * here.
+ * @return number of pieces mapped, or -errno with leat_err()
  */
 static int
 run_map(struct shm_reach *r, const struct shm_piece *pieces, const int *fds, unsigned int nb)

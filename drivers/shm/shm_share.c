@@ -41,7 +41,7 @@ goes_on(const struct shm_table *t, int fd, int last_fd, uint64_t addr, uint64_t 
 
 struct walk {
 	struct shm_share *s;
-	int last_fd; /* EAL's own */
+	int last_fd; /* EAL's descriptor of the last piece's file */
 	int err;
 };
 
@@ -80,7 +80,7 @@ page(const struct rte_memseg_list *msl, const struct rte_memseg *ms, void *arg)
 	return 0;
 }
 
-/* Note that EAL freed shared memory. Called with EAL's lock held, as page() is. */
+/* Record that EAL freed shared memory. EAL calls this with its lock held, as it calls page(). */
 static void
 on_memory(enum rte_mem_event event, const void *addr, size_t len, void *arg)
 {
@@ -136,7 +136,7 @@ shm_share_new(const char *ep_name)
 		shm_share_free(s);
 		return NULL;
 	}
-	(void)rte_memseg_walk(page, &w); /* page() notes why it stopped, in w.err and s->more */
+	(void)rte_memseg_walk(page, &w); /* if page() stops the walk, w.err and s->more say why */
 	if (w.err != 0) {
 		leat_err(w.err, "share=1: descriptors of %u pieces of memory: %s%s", s->nb_fds,
 			 strerror(w.err),

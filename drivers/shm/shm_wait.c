@@ -54,6 +54,6 @@ shm_ep_arm(struct leat_ep *ep)
 void
 shm_ep_disarm(struct leat_ep *ep)
 {
-	/* Progress takes the events that made the descriptor readable. */
+	/* shm_progress() handles the events that made the descriptor readable. */
 	__atomic_store_n((uint32_t *)shm_of(ep)->asleep.mem, 0, __ATOMIC_RELAXED);
 }
