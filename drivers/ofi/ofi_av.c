@@ -184,7 +184,7 @@ ofi_av_cut(struct ofi_ep *e, struct ofi_addr *a, uint16_t peer)
 	if (ofi_drain(e, a) >= OFI_DRAIN_MAX)
 		return;
 	/*
-	 * Look for READs only now: draining drives the provider, so answers may have begun to
+	 * Look for READs only now: draining drives the provider, so their answers may have begun to
 	 * arrive. Nothing drives the provider between here and the removal.
 	 */
 	if ((peer != LEAT_PEER_ANY && ofi_read_under_way(e, peer)) || ofi_proof_under_way(e, a))
@@ -203,7 +203,7 @@ free_addr(struct ofi_ep *e, struct ofi_addr **pp)
 	*pp = a->next;
 	e->nb_unused--;
 	remove_addr(e, a);
-	/* No op of an address that is out of the AV completes any more. */
+	/* The provider completes no op of an address that is out of the AV. */
 	ofi_slots_forget_failed(e, a);
 	free(a);
 }

@@ -8,7 +8,7 @@
  *     UP --the exchange says BYE, or breaks, or this side disconnects--> ENDING
  *
  *     ENDING   the peer's receives are cancelled; the provider completes the ops that it can
- *       |      ... until all ops came back; after OFI_GRACE_US the driver finishes the others
+ *       |      ... until all ops have completed; after OFI_GRACE_US the driver finishes the rest
  *       v
  *     the address leaves the AV (now, or when that is safe), leat_peer_down()
  */
@@ -21,7 +21,7 @@
 
 #define EVENTS 4
 #define SWEEP_US 20000
-/* us. After an op failed, how long to wait for news of its peer's death. */
+/* us. How long to wait, after an op failed, for the exchange to report that its peer died. */
 #define BROKEN_US 50000
 /*
  * Before a connection is up, the driver makes at most this many drain passes over the messages of
@@ -42,7 +42,7 @@ reset(struct ofi_peer *p)
 	memset(p, 0, sizeof(*p));
 }
 
-/* Suffix of an endpoint's kind, which both sides compare, if the library's tag layer uses it. */
+/* Suffix of the kind of an inner endpoint: one that belongs to the library's tag layer. */
 #define LAYER "+ltag"
 
 /* Return advice for the case that only one of the two kinds has the suffix. */
@@ -105,8 +105,8 @@ ofi_listen_addr(struct leat_ep *ep, char *addr, size_t len)
 }
 
 /*
- * Fill in what this side sends along in the exchange. proof: OFI_PROOF_LEN bytes of room. @return
- * 0; negative errno with leat_err()
+ * Fill in the data that this side sends in the exchange. proof has room for OFI_PROOF_LEN bytes.
+ * @return 0; negative errno with leat_err()
  */
 static int
 own_data(const struct ofi_ep *e, const struct leat_peer *peer,
@@ -244,7 +244,7 @@ cancel_directed(struct ofi_ep *e, struct ofi_slot *s, void *arg)
 		ofi_slot_cancel(e, s);
 }
 
-/* Take the messages that arrived before the end of the connection. */
+/* Receive the messages that arrived before the connection ended. */
 static void
 drive(struct ofi_ep *e)
 {
@@ -330,11 +330,12 @@ finish_one(struct ofi_ep *e, struct ofi_slot *s, void *arg)
 }
 
 /*
- * Take out the last messages of a dead peer, then close the provider's connection to it. Messages
- * may still be under way after a silence: perhaps this thread had no processor, or TCP waits for a
- * timeout. Once the connection is closed no more messages can come, but messages that the provider
- * has already read must be taken out before the close. The connection stays open while the provider
- * has ops for the dead peer: their answers may be arriving (OFI_Q_READ_TWICE). @return true: done
+ * Drain the last messages of a dead peer (ofi_drain.c), then close the provider's connection to it.
+ * Messages may still be under way after a silence: perhaps this thread had no processor, or TCP
+ * waits for a timeout. Once the connection is closed no more messages can come, but messages that
+ * the provider has already read must be drained before the close. The connection stays open while
+ * the provider has ops for the dead peer: their answers may be arriving (OFI_Q_READ_TWICE). @return
+ * true: done
  */
 static bool
 close_dead(struct ofi_ep *e, struct leat_peer *peer, uint64_t now)
@@ -350,9 +351,9 @@ close_dead(struct ofi_ep *e, struct leat_peer *peer, uint64_t now)
 }
 
 /*
- * Take out the messages that the peer sent and this side did not receive. Only the address tells
- * one connection's messages from another's. So nothing is taken out while another connection to the
- * same endpoint is up: that would discard its messages, too. @return true: done
+ * Drain the messages that the peer sent and this side did not receive (ofi_drain.c). Only the
+ * address tells one connection's messages from another's. So do not drain while another connection
+ * to the same endpoint is up: that would discard its messages, too. @return true: done
  */
 static bool
 drained(struct ofi_ep *e, struct leat_peer *peer, uint64_t now)
@@ -437,7 +438,7 @@ on_request(struct ofi_ep *e, const struct leat_exchange_event *ev)
 	p->state = OFI_PEER_CONNECTING;
 	p->pending = raw;
 	p->pending_len = ev->blob_len;
-	/* Proof data of any other length than OFI_PROOF_LEN are refused by ofi_proof_state(). */
+	/* ofi_proof_state() refuses proof data of a wrong length. */
 	p->peer_proof_len = ev->proof_len;
 	memcpy(p->peer_proof, ev->proof, RTE_MIN(ev->proof_len, (uint16_t)OFI_PROOF_LEN));
 }
@@ -520,8 +521,8 @@ proving_step(struct ofi_ep *e, struct leat_peer *peer, uint64_t now)
 		return;
 	}
 	/*
-	 * An earlier connection to that endpoint is ending: its messages must not meet receives of
-	 * this connection.
+	 * An earlier connection to that endpoint is ending: receives of this connection must not
+	 * get its messages.
 	 */
 	if (p->addr->draining) {
 		unsigned int i = 0;
@@ -628,14 +629,14 @@ ofi_conn_broken(struct ofi_ep *e, uint16_t peer)
 			p->broken_deadline = deadline;
 	}
 	e->broken = true;
-	/* The messages left behind must not meet a receive. */
+	/* Discard the messages that the connection left: no receive may get them. */
 	if ((e->quirks & OFI_Q_DRAIN_EMPTY) != 0)
 		ofi_drain_soon(e, a);
 }
 
 /*
- * End a peer whose provider connection broke, once broken_deadline has passed: since its death was
- * not reported by then, the peer is alive.
+ * End a peer whose provider connection broke, once broken_deadline has passed: because its death
+ * was not reported by then, the peer is alive.
  */
 static void
 broken_step(struct ofi_ep *e, struct leat_peer *peer, uint64_t now)
@@ -663,7 +664,10 @@ ofi_progress(struct leat_ep *ep, uint64_t now)
 	exchange(e, now);
 	if ((e->quirks & OFI_Q_PEEKS) != 0 && !e->closing)
 		ofi_window_step(e, now);
-	/* The peer can read this side's statement only while this side drives the provider. */
+	/*
+	 * The peer can read this side's statement (ofi_proof.c) only while this side drives the
+	 * provider.
+	 */
 	if (e->nb_proving + e->nb_stated > 0)
 		ofi_cq_drive(e, OFI_CQ_BURST);
 	look = e->nb_ending + e->nb_proving > 0 || e->broken;

@@ -94,7 +94,7 @@ finish(struct ofi_ep *e, struct ofi_slot *s, int status, uint64_t len, bool recv
 	leat_op_finish_as(e->ep, op, status, len, recv);
 }
 
-/* Mark an orphan as failed: its context may come back again, so its slot is not free yet. */
+/* Mark an orphan as failed: the provider may return its context again, so keep the slot. */
 static void
 orphan_failed(struct ofi_ep *e, struct ofi_slot *s)
 {
@@ -325,8 +325,8 @@ slot_checked(const struct ofi_ep *e, void *context)
 }
 
 /*
- * Return the status of an op that the provider failed; 1: to be decided when it is known whether
- * the peer is alive.
+ * Return the status of an op that the provider failed; 1: it depends on whether the peer is alive,
+ * which is not known yet.
  */
 static int
 error_status(struct ofi_ep *e, const struct ofi_slot *s, const struct fi_cq_err_entry *err)
@@ -346,7 +346,7 @@ error_status(struct ofi_ep *e, const struct ofi_slot *s, const struct fi_cq_err_
 		return status == -ECANCELED || status == -EIO ? -ECONNRESET : status;
 	if (e->peers[op->peer].state == OFI_PEER_ENDING)
 		return e->peers[op->peer].status;
-	/* The receiver answered that it could not take the whole message. */
+	/* The receiver could not copy the whole message: it is longer than its receive. */
 	if ((e->quirks & OFI_Q_SINK_FAULT) != 0 && status == -EIO && op->type <= LEAT_OP_TSEND)
 		return -EMSGSIZE;
 	return (e->quirks & OFI_Q_BREAKS) != 0 ? 1 : status;
@@ -477,13 +477,13 @@ read_some(struct ofi_ep *e, unsigned int max)
 	if (unlikely(n == -FI_EAVAIL))
 		read_errors(e);
 	else if (unlikely(e->sink_dirty))
-		ofi_sink_mark(e); /* the CQ is empty: no receive can have hit the sink unseen */
+		ofi_sink_mark(e); /* the CQ is empty, so no unread completion has used the sink */
 	return 0;
 }
 
 /*
- * Read completions while notices wait. Most providers complete a carrier's cancel at once, so go on
- * until no carrier is left to choose.
+ * Read completions while notices wait. Most providers complete the cancel of a carrier
+ * (ofi_notice.c) at once, so go on until no carrier is left to choose.
  */
 static void __attribute__((noinline, cold)) read_with_notices(struct ofi_ep *e, unsigned int max)
 {

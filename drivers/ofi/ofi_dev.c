@@ -62,7 +62,7 @@ iface_addr(const char *dev, const char *iface, char *buf, size_t len)
 	return 0;
 }
 
-/* Check that an interface here has this address. fi_getinfo accepts any, and fails much later. */
+/* Check that an interface here has this address. fi_getinfo accepts any; a later call fails. */
 static int
 addr_is_ours(const char *dev, const char *addr)
 {

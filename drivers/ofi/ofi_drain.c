@@ -31,7 +31,7 @@
 
 #define QUIET_US 2000
 #define LIMIT_US 500000
-/* Number of progress calls after which to wait no longer for a cancelled receive. */
+/* Maximum number of calls of ofi_cq_drive() that wait for a cancelled receive to complete. */
 #define CANCEL_DRIVES 64
 
 /* Post a receive for messages of this address only. @return NULL: it could not be posted */
@@ -61,7 +61,10 @@ post_directed(struct ofi_ep *e, struct ofi_addr *a, bool tagged)
 	return s;
 }
 
-/* Take out one message. @return true: there was none (the receive came back cancelled) */
+/*
+ * Receive and discard one message. @return true: end the pass, because there was no message, or
+ * because the receive was not posted or has not completed
+ */
 static bool
 drain_one(struct ofi_ep *e, struct ofi_addr *a, bool tagged)
 {
@@ -89,7 +92,7 @@ drainable(const struct ofi_ep *e, const struct ofi_addr *a)
 	return a != NULL && !a->cut && !e->closing && (e->dev->caps & FI_DIRECTED_RECV) != 0;
 }
 
-/* Can tagged messages be taken out? That needs a mask that ignores all bits. */
+/* Can tagged messages be drained? That needs a mask that ignores all bits. */
 static bool
 masks_tags(const struct ofi_ep *e)
 {
@@ -104,7 +107,7 @@ ofi_drain(struct ofi_ep *e, struct ofi_addr *a)
 
 	if (!drainable(e, a))
 		return 0;
-	/* First take in what is still in the provider's queues. */
+	/* First let the provider handle what is in its queues. */
 	ofi_cq_drive(e, OFI_CQ_BURST);
 	for (tagged = 0; tagged < 1 + masks_tags(e); tagged++) {
 		for (i = 0; i < OFI_DRAIN_MAX && !drain_one(e, a, tagged != 0); i++)
@@ -148,7 +151,7 @@ cancel_standing(struct ofi_ep *e, struct ofi_addr *a)
 	}
 }
 
-/* Note that messages were discarded: the connection's later messages must not be received. */
+/* Record that messages were discarded: the connection's later messages must not be received. */
 static void
 mark_gap(struct ofi_ep *e, struct ofi_addr *a)
 {

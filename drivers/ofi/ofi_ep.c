@@ -248,7 +248,7 @@ set_limits(struct leat_ep *ep, struct ofi_ep *e, const struct leat_ep_conf *conf
 	e->imm_mask = ofi_dev_imm_size(e->dev) == 8 ? UINT64_MAX : UINT32_MAX;
 	/* Look at dev->caps: a provider can grant FI_SOURCE unasked, and report wrong sources. */
 	e->source = (e->dev->caps & FI_SOURCE) != 0;
-	/* Keys that the provider chooses can't be sealed. */
+	/* Keys that the provider chooses can't be sealed (ofi_mr.c). */
 	e->sealed = (e->quirks & OFI_Q_KEY_SEALED) != 0 &&
 		    (e->info->domain_attr->mr_mode & (FI_MR_PROV_KEY | FI_MR_VIRT_ADDR)) == 0 &&
 		    e->info->domain_attr->mr_key_size >= 8;
@@ -401,7 +401,7 @@ abort_now(struct ofi_ep *e)
 	ofi_slots_foreach(e, finish_shutdown, NULL);
 }
 
-/* Poll until no answer is arriving, or until the time abort_by; then abort the endpoint. */
+/* Poll until no READ's answer is arriving, or until the time abort_by; then abort. */
 static void
 poll_abort(struct leat_ep *ep)
 {
@@ -421,8 +421,8 @@ ofi_ep_abort(struct leat_ep *ep)
 		return;
 	if ((e->quirks & OFI_Q_CLOSE_LAST) != 0) {
 		/*
-		 * The endpoint stays open for the provider. The provider gives cancelled receives
-		 * back at once.
+		 * The endpoint stays open for the provider. The provider completes cancelled
+		 * receives at once.
 		 */
 		ofi_slots_foreach(e, cancel_recv, NULL);
 		ofi_cq_drive(e, OFI_CQ_BURST);

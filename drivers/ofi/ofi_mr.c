@@ -43,8 +43,8 @@ fi_access(const struct ofi_ep *e, uint32_t access)
 }
 
 /*
- * Choose a key that is not in use, as wide as the provider's keys. Knuth's MMIX generator visits
- * every value, in an order that is not easily guessed.
+ * Choose the next key to try, as wide as the provider's keys. Knuth's MMIX generator visits every
+ * value, in an order that is not easily guessed.
  */
 static uint64_t
 next_key(struct ofi_ep *e)

@@ -149,8 +149,8 @@ ofi_notice_room(const struct ofi_ep *e)
 }
 
 /*
- * Does a notice fit a RECV? A RECV from one peer takes that peer's notices only. Notices of unknown
- * origin go to RECVs from any peer.
+ * Does a notice fit a RECV? A RECV that names a peer fits only that peer's notices. A notice of
+ * unknown origin fits only RECVs from any peer.
  */
 static bool
 fits(const struct leat_op *op, const struct ofi_notice *n)
@@ -173,7 +173,7 @@ ofi_notice_take(struct ofi_ep *e, struct leat_op *op)
 	uint32_t i;
 
 	/*
-	 * While older RECVs are posted, the oldest of them is to carry the notice: see
+	 * While older RECVs are posted, the oldest of them carries the notice: see
 	 * ofi_notice_run().
 	 */
 	if (e->recv_head != NULL)

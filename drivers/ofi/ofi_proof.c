@@ -22,10 +22,10 @@
  *                                                    <--   PROOF
  *
  * The statement holds the address of the side that reads it, so a listener in the middle can't pass
- * on another endpoint's statement as its own. A READ meets no receive and no message of the
- * application. A READ that is not answered blocks nothing (except over shm of 1.17, where it holds
- * up all later answers): its slot, one of at most READS_MAX, stays an orphan until the provider
- * gives it back.
+ * on another endpoint's statement as its own. A READ consumes no receive and does not touch the
+ * application's messages. A READ that is not answered blocks nothing (except over shm of 1.17,
+ * where it holds up all later answers): its slot, one of at most READS_MAX, stays an orphan until
+ * the provider gives it back.
  *
  * Until it is proven, the address has no effect: no message is attributed to the peer or discarded
  * on its behalf, and other connections to that address are not disturbed.
@@ -51,7 +51,7 @@
 
 #include "ofi_read.h"
 
-/* Statements for which a region with the common key has room. */
+/* Number of statements for which a region with the common key has room. */
 #define STATEMENTS 32768
 #define READS_MAX 64
 /* us. Pauses before a READ is posted again. */

@@ -2,7 +2,7 @@
 
 /*
  * All knowledge of single providers: one row each, with the reason for each entry. The rest of the
- * driver asks the row and never a provider's name.
+ * driver reads the row. Only the code that tells fabric_efa from fabric_ofi compares names.
  *
  * "1.17" and source lines refer to libfabric v1.17.0, the release of Debian 12.
  */
@@ -40,7 +40,7 @@ static const struct ofi_provider providers[] = {
 		 *   queue, and the process is aborted if there is none (rxr.h
 		 *   efa_eq_write_error()): a peer's WRITE to a wrong key is enough. The peer is not
 		 *   notified: its op never completes.
-		 * - FAILS_AGAIN: an op of several packets writes an error for each that fails
+		 * - FAILS_AGAIN: an op of several packets writes an error for each failed packet
 		 *   (rxr_pkt_cmd.c rxr_pkt_handle_send_error(); the entry is not released, rxr_cq.c
 		 *   rxr_cq_write_tx_error()).
 		 * - ENDED_READS: neither a send nor a READ can be taken back. A peer that resumes
@@ -156,9 +156,9 @@ static const struct ofi_provider providers[] = {
 		 *   (rxm_cq.c rxm_match_rx_buf(), rxm_ep.c rxm_get_unexp_msg()): so the library
 		 *   matches tags itself.
 		 * - fi_info says 2048 sends and receives; the provider has 16384 and 65536.
-		 * - DRAIN_EMPTY: receiving a message of more than 16 KiB from a peer that has left
-		 *   since crashes: its connection is a null pointer (rxm_cq.c rxm_handle_rndv).
-		 *   With a size of 0 nothing is fetched.
+		 * - DRAIN_EMPTY: if the sender of a message of more than 16 KiB has left before the
+		 *   message meets a receive, the process crashes: the connection is a null pointer
+		 *   (rxm_cq.c rxm_handle_rndv). A receive of size 0 fetches nothing, and is safe.
 		 */
 		.name = "tcp",
 		.hint = "tcp;ofi_rxm",

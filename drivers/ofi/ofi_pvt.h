@@ -106,7 +106,7 @@ enum ofi_quirk {
 	OFI_Q_MASKS_STAY = 1 << 16,
 	/* aborts the process when it has an error to report and no event queue */
 	OFI_Q_EVENTS = 1 << 17,
-	/* a failed op's context comes back once for each of its packets */
+	/* the provider returns a failed op's context once for each of its packets */
 	OFI_Q_FAILS_AGAIN = 1 << 18,
 	/* after the driver ended an op by force, the provider still accesses the op's buffer */
 	OFI_Q_ENDED_READS = 1 << 19,
@@ -333,7 +333,7 @@ enum ofi_peer_state {
 	OFI_PEER_NONE,
 	OFI_PEER_CONNECTING, /* the exchange is in progress */
 	OFI_PEER_UP,
-	OFI_PEER_ENDING, /* its ops are coming back */
+	OFI_PEER_ENDING, /* its ops are completing */
 };
 
 struct ofi_peer {
@@ -413,7 +413,7 @@ struct ofi_ep {
 	struct fid_mr *slots_mr;
 	void *slots_desc;
 	struct leat_exchange *exchange;
-	bool exchange_more; /* the exchange had more events than were taken */
+	bool exchange_more; /* the exchange may have more events than the last poll returned */
 	int wait_fd;	    /* epoll set of the wait object, or -1 */
 	bool refused;	    /* the provider refused an op since the endpoint was last armed */
 	struct ofi_peer *peers;
@@ -439,7 +439,7 @@ struct ofi_ep {
 	uint64_t abort_by;
 	uint64_t sweep_at;	   /* cycles: when to look at the unused addresses again */
 	uint64_t window_at;	   /* OFI_Q_PEEKS, cycles: when to look for new sockets */
-	bool drained;		   /* the receive of drain_one() came back cancelled */
+	bool drained;		   /* the receive of drain_one() was cancelled */
 	struct ofi_addr *draining; /* list of addresses being drained, see ofi_drain.c */
 	uint64_t next_key;
 	void *sink; /* second buffer of receives */
@@ -474,7 +474,7 @@ void ofi_poll(struct leat_ep *ep);
 /* Poll while addresses are being drained. */
 void ofi_poll_draining(struct leat_ep *ep);
 void ofi_poll_closed(struct leat_ep *ep);
-/* Drive the provider, and take up to max completions. */
+/* Drive the provider, and handle up to max completions. */
 void ofi_cq_drive(struct ofi_ep *e, unsigned int max);
 
 /* OFI_Q_EVENTS: open an event queue for the endpoint. @return 0 or libfabric's error */
@@ -500,7 +500,7 @@ ofi_slot_put(struct ofi_ep *e, struct ofi_slot *s)
 	e->free = s;
 }
 
-/* Finish the op of a slot with status and len. The slot is free then, or an orphan. */
+/* Finish the op of a slot with status and len. Afterwards the slot is free, or an orphan. */
 void ofi_slot_finish(struct ofi_ep *e, struct ofi_slot *s, int status, uint64_t len);
 /* Finish the op of a slot whose context the provider still has: the slot becomes an orphan. */
 void ofi_slot_orphan(struct ofi_ep *e, struct ofi_slot *s, int status);
@@ -539,8 +539,8 @@ bool ofi_notice_run(struct ofi_ep *e);
 /* May more completions be read? Not while too many notices wait. */
 bool ofi_notice_room(const struct ofi_ep *e);
 /*
- * Complete a RECV that is being posted with the oldest waiting notice that fits. @return whether it
- * did
+ * If a waiting notice fits a RECV that is being posted, complete the RECV with the oldest such
+ * notice. @return whether one fitted
  */
 bool ofi_notice_take(struct ofi_ep *e, struct leat_op *op);
 /* Complete a carrier, whose cancel has completed, with its notice. */
@@ -582,7 +582,7 @@ void ofi_proof_close(struct ofi_ep *e);
  */
 int ofi_proof_offer(const struct ofi_ep *e, uint16_t peer, struct ofi_proof *p, uint8_t *buf);
 /*
- * Take the proof data of the other side, and write this side's statement for it. reader: the
+ * Check and store the other side's proof data, and write this side's statement for it. reader: the
  * address that the other side named. @return 0; negative errno with leat_err()
  */
 int ofi_proof_state(struct ofi_ep *e, uint16_t peer, struct ofi_proof *p, const uint8_t *peer_proof,
@@ -629,7 +629,7 @@ void ofi_drain_soon(struct ofi_ep *e, struct ofi_addr *a);
  */
 bool ofi_drain_step(struct ofi_ep *e, const struct ofi_addr *a, uint64_t now);
 /*
- * Make a last pass, after ofi_drain_step() returned true. @return true: it took out all messages
+ * Make a last pass, after ofi_drain_step() returned true. @return true: it discarded all messages
  * that have arrived
  */
 bool ofi_drain_last(struct ofi_ep *e, struct ofi_addr *a);

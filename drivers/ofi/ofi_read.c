@@ -17,7 +17,8 @@
  * the header.
  *
  * A receive that meets a long message is a READ of the provider's own, and its buffer has no mark.
- * So a receive that names its peer and can't be recalled counts as a READ whose answer is arriving.
+ * So a receive that names its peer and can't be cancelled counts as a READ whose answer is
+ * arriving.
  */
 
 #include "ofi_read.h"
@@ -51,8 +52,8 @@ ofi_read_under_way(const struct ofi_ep *e, uint16_t peer)
 }
 
 /*
- * Count the READs whose answer is arriving. *recvs: receives that were cancelled and have not come
- * back
+ * Count the READs whose answer is arriving. *recvs: number of receives that were cancelled and have
+ * not completed
  */
 static unsigned int
 count(const struct ofi_ep *e, unsigned int *recvs)

@@ -24,8 +24,8 @@ bool ofi_read_begun(const struct ofi_ep *e, const struct ofi_slot *s);
 /* Could the answer to a READ be arriving from this peer? */
 bool ofi_read_under_way(const struct ofi_ep *e, uint16_t peer);
 /*
- * Can the endpoint be closed now? Not while an answer is arriving, nor while a receive that was
- * recalled has not come back.
+ * Can the endpoint be closed now? No answer may be arriving, and every cancelled receive must have
+ * completed.
  */
 bool ofi_read_settled(const struct ofi_ep *e);
 /* Can the endpoint be closed safely at all? Not while a READ's answer is arriving. */

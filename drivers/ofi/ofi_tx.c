@@ -3,8 +3,8 @@
 /*
  * Post: one libfabric call per op.
  *
- * An op is the provider's only when the call returned 0. With FI_EAGAIN the op and the rest of the
- * burst stay the caller's. So the driver queues nothing.
+ * The provider owns an op only if the call returned 0. After FI_EAGAIN the caller keeps the op and
+ * the rest of the burst. So the driver queues nothing.
  */
 
 #include <rte_prefetch.h>
@@ -234,7 +234,7 @@ static void __attribute__((noinline, cold)) log_no_slot(struct ofi_ep *e)
 		 e->dev->name, leat_ep_name(e->ep), e->nb_orphans);
 }
 
-/* Handle a failed call: refuse the op, or accept and fail it. @return whether it was accepted */
+/* Refuse the op of a failed call, or accept and fail it. @return whether it was accepted */
 static bool __attribute__((noinline, cold))
 post_failed(struct leat_ep *ep, struct leat_op *op, ssize_t ret)
 {
