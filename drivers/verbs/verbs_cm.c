@@ -135,7 +135,7 @@ vb_cm_retry_later(struct vb_conn *c, int cause)
 	vb_conn_state(c, VB_BACKOFF);
 }
 
-/* Look the host's name up. Fails only if there are too many lookups: the address was checked. */
+/* Look up the host's name. The address was checked, so a failure means too many lookups. */
 static void
 look_up(struct vb_conn *c)
 {

@@ -3,7 +3,7 @@
 /*
  * Endpoints: opening, and the ways in which they end.
  *
- *     shutdown   quiesce: receives come back, sends continue
+ *     shutdown   quiesce: receives complete, sends continue
  *                time limit of the shutdown passed: abort
  *     destroy    close
  *

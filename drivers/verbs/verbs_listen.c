@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Listening, and the answers to requests. Events report how a connection goes on: verbs_cm.c. */
+/* Listening, and the answers to requests. verbs_cm.c handles the later events of a connection. */
 
 #include <errno.h>
 #include <stdio.h>

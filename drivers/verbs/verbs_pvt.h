@@ -53,7 +53,7 @@
 
 /* One call posts at most this many work requests, or polls at most this many completions. */
 #define VB_BURST 32
-/* A poll that has no room for ops takes at most this many completions. */
+/* A poll that has no room for ops handles at most this many completions. */
 #define VB_DRIVE_BUDGET 8
 /* Largest depth of send and receive queues. */
 #define VB_DEPTH_MAX 32768
@@ -245,13 +245,13 @@ enum vb_state {
 	VB_REQUESTED,  /* a peer asks to connect */
 	VB_ACCEPTED,   /* this side has accepted */
 	VB_UP,
-	VB_ENDING, /* the QP is in error, its requests are coming back */
+	VB_ENDING, /* its ops in flight complete; with RC its QP is in error */
 	VB_ZOMBIE, /* detached from its peer; waits for the other side's connection manager */
 };
 
 TAILQ_HEAD(vb_conns, vb_conn);
 
-/* What the other side of an iWARP connection sends about its credits. */
+/* The credits that the other side of an iWARP connection announces. */
 struct vb_hello {
 	bool there;
 	uint16_t buffers;
@@ -475,7 +475,7 @@ void vb_conn_free(struct vb_conn *c);
 /* Detach a connection from its peer, which only the library uses from now on. */
 void vb_conn_detach(struct vb_conn *c);
 void vb_conn_state(struct vb_conn *c, enum vb_state state);
-/* Begin to end a connection: its ops in flight come back. */
+/* Begin to end a connection: its ops in flight complete. */
 void vb_conn_end(struct vb_conn *c, int status, const char *text);
 /* End all connections that are up or accepted, with -EIO. */
 void vb_conns_end(struct vb_ep *e, const char *text);
@@ -492,7 +492,7 @@ struct ibv_cq *vb_cq_create(const struct vb_dev *d, struct ibv_context *ctx, uin
 bool vb_cq_ex_works(struct vb_dev *d);
 /* Poll an extended CQ; arguments and result are those of ibv_poll_cq(). */
 int vb_cq_poll_ex(struct ibv_cq_ex *ex, int max, struct ibv_wc *wc);
-/* Read the completion at which ex stands. */
+/* Copy the current completion of ex to wc. */
 void vb_cq_read(struct ibv_cq_ex *ex, struct ibv_wc *wc);
 
 /* ---- sleeping ---- */

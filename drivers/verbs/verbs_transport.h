@@ -63,7 +63,7 @@ struct vb_transport {
 	/* Create the queues; context, PD and CQs exist. */
 	int (*open)(struct vb_ep *e);
 	void (*close)(struct vb_ep *e);
-	/* Make receives come back soon; sends continue. */
+	/* Make receives complete soon; sends continue. */
 	void (*quiesce)(struct vb_ep *e);
 	/* Destroy the queues; finish receives with recv_status, and all other ops with status. */
 	void (*teardown)(struct vb_ep *e, int status, int recv_status);
@@ -72,7 +72,7 @@ struct vb_transport {
 	void (*progress)(struct vb_ep *e, uint64_t now);
 	/* End all connections, with -EIO. */
 	void (*device_failed)(struct vb_ep *e, const char *text);
-	/* Take completions as poll does; finished ops wait for the next poll. */
+	/* Handle completions as poll does; finished ops wait for the next poll. */
 	void (*look)(struct vb_ep *e);
 	/* Is there something to do at a later time, so that progress() must look at the clock? */
 	bool (*by_the_clock)(const struct vb_ep *e);

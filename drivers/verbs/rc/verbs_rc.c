@@ -3,9 +3,9 @@
 /*
  * Endpoints of reliable connections: their limits, their parts, and how they end.
  *
- * Receives in an SRQ come back only when the SRQ is destroyed (or one by one, by the method of
- * verbs_rc_rx.c). All its queue pairs must be destroyed first. So an abort destroys queue pairs
- * and SRQ. A quiesce does the same as soon as no send is in flight.
+ * The device gives up the receives in an SRQ only when the SRQ is destroyed (or one by one, by the
+ * method of verbs_rc_rx.c). All its queue pairs must be destroyed first. So an abort destroys queue
+ * pairs and SRQ. A quiesce does the same as soon as no send is in flight.
  */
 
 #include <errno.h>
@@ -213,7 +213,7 @@ rc_quiesce(struct vb_ep *e)
 		struct leat_op *op = e->slots[i].op;
 
 		if (op != NULL && !e->slots[i].cancel)
-			/* -EOPNOTSUPP: then the receives come back at the teardown */
+			/* -EOPNOTSUPP: then rc_teardown() finishes the receives */
 			(void)vb_rx_cancel(e, op);
 	}
 }

@@ -27,7 +27,7 @@ int vb_qp_create(struct vb_ep *e, struct vb_conn *c);
  */
 int vb_qp_init(struct vb_conn *c);
 int vb_qp_connect(struct vb_conn *c);
-/* Move the queue pair to ERR: its requests come back flushed. */
+/* Move the queue pair to ERR: its requests complete as flushed. */
 void vb_qp_error(struct vb_conn *c);
 /* Destroy the queue pair: afterwards the device accesses none of its memory. */
 void vb_qp_destroy(struct vb_conn *c);
@@ -55,7 +55,7 @@ void vb_conn_failed(struct vb_conn *c, const struct ibv_wc *wc, bool recv);
 
 uint16_t vb_rc_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
 void vb_rc_poll(struct leat_ep *ep);
-/* Take all completions from the CQs, until both are empty. */
+/* Handle all completions in the CQs, until both are empty. */
 void vb_rc_cq_empty(struct vb_ep *e);
 /* Finish the ops of a send queue up to and including number `last`. */
 void vb_rc_sq_done(struct vb_ep *e, struct vb_conn *c, uint32_t last, int status);
@@ -78,10 +78,10 @@ void vb_rx_step(struct vb_ep *e);
 void vb_rx_refill(struct vb_ep *e);
 /* Finish all receives with this status; the SRQ is destroyed already. */
 void vb_rx_drop(struct vb_ep *e, int status);
-/* Give the message of wc, whose data are at data, to the oldest receive outside of an SRQ. */
+/* Give the message of wc, at data, to the oldest receive that waits outside of an SRQ. */
 void vb_rx_give(struct vb_ep *e, const struct ibv_wc *wc, const void *data);
 
-/* Set up receiving without an SRQ. @return 0; negative errno with leat_err() */
+/* Without an SRQ: set up receive buffers. @return 0; negative errno with leat_err() */
 int vb_rxqs_open(struct vb_ep *e);
 void vb_rxqs_close(struct vb_ep *e);
 /* Provide the buffers of a queue pair to be created. @return 0; negative errno with leat_err() */
@@ -99,7 +99,7 @@ int vb_loop_open(struct vb_ep *e);
 void vb_loop_close(struct vb_ep *e);
 /* Send n empty messages (or as many as fit), each of which takes one receive out of the SRQ. */
 void vb_loop_send(struct vb_ep *e, uint32_t n);
-/* Handle the completion of a message of the loop. */
+/* Handle the completion of a message that the loop sent. */
 void vb_loop_done(struct vb_ep *e, const struct ibv_wc *wc);
 void vb_loop_progress(struct vb_ep *e, uint64_t now);
 

@@ -8,8 +8,8 @@
  *
  *     UP --a completion failed, or one side disconnects--> ENDING
  *
- *     ENDING   the QP is in error, its requests come back flushed
- *       |      ... until all are back, or LIMIT_US passed: QP destroyed, remaining ops finished
+ *     ENDING   the QP is in error, its requests complete as flushed
+ *       |      ... until all are complete, or LIMIT_US passed: QP destroyed, the rest finished
  *       v
  *     ZOMBIE   after leat_peer_down(); waits for the other side's connection manager
  *
@@ -29,13 +29,13 @@
 /* Reason of a rejection by the application itself: IBA 12.6.7.2. */
 #define REJ_CONSUMER 28
 /*
- * us. How long the device may take to give back the requests of a QP. After that the QP is
+ * us. How long the device may take to complete the requests of a QP in error. After that the QP is
  * destroyed, and the device no longer uses the buffers of the requests.
  */
 #define LIMIT_US 2000000
 /*
- * us. After all sends came back, how long to wait for receives that the QP was using: not every
- * device reports that the QP uses none any more.
+ * us. How long to wait, after all sends have completed, for receives that the QP was using: not
+ * every device reports that the QP uses none any more.
  */
 #define SETTLE_US 20000
 /* us. How long to wait for the answer to a disconnect. */

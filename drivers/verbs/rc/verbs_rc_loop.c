@@ -209,14 +209,14 @@ vb_loop_progress(struct vb_ep *e, uint64_t now)
 
 	if (l->empty && l->inflight == 0 && !e->dead) {
 		l->empty = false;
-		vb_rc_cq_empty(e); /* take the receives that came out before the SRQ was empty */
+		vb_rc_cq_empty(e); /* handle the receives taken before the SRQ was empty */
 		if (e->posts == l->mark)
 			vb_rx_refill(e);
 		vb_rx_step(e);
 	}
 	if (l->state != VB_LOOP_FAILED || now < l->again || l->inflight > 0 || e->dead)
 		return;
-	vb_rc_cq_empty(e); /* take the receives that came out with the loop's messages */
+	vb_rc_cq_empty(e); /* handle the receives that the loop's messages took */
 	vb_loop_close(e);
 	if (e->drain && vb_loop_open(e) == 0)
 		vb_rx_step(e);

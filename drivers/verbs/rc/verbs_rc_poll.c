@@ -20,7 +20,7 @@
 #define WR_TAG(wr_id) ((uint32_t)((wr_id) >> 32))
 #define WR_INDEX(wr_id) ((uint16_t)((wr_id) >> 32))
 
-/* Finish n ops one by one, in the general way. */
+/* Finish the n oldest ops of a send queue one by one. */
 static void __attribute__((noinline))
 sq_done_each(struct vb_ep *e, struct vb_conn *c, uint32_t n, int status)
 {

@@ -226,7 +226,7 @@ vb_qp_destroy(struct vb_conn *c)
 	c->qpx = NULL;
 	c->qpn = 0;
 	/*
-	 * Take the completions of the flushed buffers: the CQ must have room for the next queue
+	 * Handle the completions of the flushed buffers: the CQ must have room for the next queue
 	 * pair's completions.
 	 */
 	if (c->e->rxqs != NULL)

@@ -30,7 +30,7 @@
 
 #include "verbs_rc.h"
 
-/* Messages of the loop in flight have at most this many receives still to take. */
+/* At most this many loop messages are in flight that have not taken a receive yet. */
 #define TAKE 8
 
 static inline void
@@ -402,8 +402,8 @@ recv_failed(struct vb_ep *e, uint32_t s, const struct ibv_wc *wc)
 	int status = vb_wc_op_status(wc->status, true);
 
 	/*
-	 * The other cause of this status, a buffer outside of its region, is excluded: buffers are
-	 * checked when they are posted. So rxe reports a message that was too long.
+	 * With rxe this status means that a message was too long. Its other cause, a buffer outside
+	 * of its region, can't occur: buffers are checked when they are posted.
 	 */
 	if (wc->status == IBV_WC_LOC_QP_OP_ERR && e->dev->rxe)
 		status = -EMSGSIZE;

@@ -233,8 +233,8 @@ vb_rxq_close(struct vb_ep *e, struct vb_conn *c)
 }
 
 /*
- * Take a buffer back that is free again. When a quarter of the queue pair's buffers are free, post
- * the free ones.
+ * Add a buffer to the free ones. When a quarter of the queue pair's buffers are free, post them
+ * again.
  */
 static void
 put_back(struct vb_ep *e, struct vb_conn *c, uint32_t b)

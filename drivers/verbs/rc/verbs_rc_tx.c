@@ -78,7 +78,7 @@ build_wr(struct ibv_qp_ex *x, const struct leat_op *op)
 	}
 }
 
-/* Post the newest n ops of the ring. @return how many the device took */
+/* Post the newest n ops of the ring. @return number that the device accepted */
 static inline uint32_t
 send_wr(const struct vb_ep *e, struct vb_conn *c, uint32_t n, const uint32_t *lkey)
 {
@@ -148,7 +148,7 @@ build_list(struct ibv_send_wr *wr, const struct leat_op *op)
 	}
 }
 
-/* Post the newest n ops of the ring. @return how many the device took */
+/* Post the newest n ops of the ring. @return number that the device accepted */
 static __attribute__((noinline)) uint32_t
 send_list(const struct vb_ep *e, struct vb_conn *c, uint32_t n, const uint32_t *lkey)
 {
@@ -196,7 +196,7 @@ static void __attribute__((noinline, cold)) refused(struct vb_ep *e, struct vb_c
 	vb_conn_end(c, -EIO, "the device refused a send request");
 }
 
-/* Check a send or one-sided op. @return 0, or the status with which it is finished at once */
+/* Check a send or one-sided op. @return 0, or the status with which the op must fail */
 static inline int
 tx_check(const struct vb_ep *e, const struct vb_conn *c, const struct leat_op *op, uint32_t *lkey)
 {

@@ -10,7 +10,7 @@
  *     QP  A X B C      cancel X
  *         wait until no send is in flight; then to ERR, which flushes A X B C
  *         to RESET
- *     QP  A B C        X comes back
+ *     QP  A B C        X is finished with -ECANCELED
  *
  * Datagrams that arrive meanwhile are lost, as datagrams may be. Sends are not lost: they wait for
  * no peer, so soon none is in flight, and post refuses new ones until the end of the reset. When
@@ -228,8 +228,8 @@ refill(struct vb_ud *u)
 
 	b.n = 0;
 	/*
-	 * Receives get new numbers. Each goes to a place of the ring from which a receive was taken
-	 * before.
+	 * Receives get new numbers. vb_ud_rx_add() writes only to ring entries that this loop has
+	 * read.
 	 */
 	u->rq_head = end;
 	for (; i != end; i++) {
@@ -298,8 +298,8 @@ vb_ud_recall(struct vb_ud *u, bool force)
 		ret = move(u, &attr, IBV_QP_STATE, "RESET");
 	if (ret == 0) {
 		/*
-		 * Take what completed before the reset. The device does not access the other
-		 * requests any more.
+		 * Handle the requests that completed before the reset. The device no longer uses
+		 * the others.
 		 */
 		vb_ud_cq_empty(u);
 		if (u->sq_head != u->sq_tail)
@@ -320,10 +320,7 @@ vb_ud_recall(struct vb_ud *u, bool force)
 static int
 ud_cancel(struct vb_ep *e, struct leat_op *op)
 {
-	/*
-	 * A send completes at once without its peer, so nothing is to be done when its deadline
-	 * passes.
-	 */
+	/* A send completes soon, without waiting for its peer: its deadline needs no action. */
 	if (!leat_op_is_recv(op))
 		return op->state == LEAT_OP_EXPIRED ? 0 : -EOPNOTSUPP;
 	/*

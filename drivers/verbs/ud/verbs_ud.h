@@ -97,7 +97,7 @@ struct vb_dest {
 };
 
 struct vb_ud {
-	struct vb_ep e; /* the first member: vb_ud_of() converts */
+	struct vb_ep e; /* the first member: vb_ud_of() casts it to struct vb_ud */
 
 	struct ibv_qp *qp;     /* NULL: destroyed */
 	struct ibv_qp_ex *qpx; /* NULL: ibv_post_send() is used */
@@ -108,7 +108,7 @@ struct vb_ud {
 	struct leat_op **sq, **rq;
 	uint32_t sq_mask, sq_head, sq_tail, unsignaled;
 	uint32_t rq_mask, rq_head, rq_tail;
-	uint8_t *grh;	    /* the GRHs of receives, then mtu bytes for what exceeds a receive */
+	uint8_t *grh;	    /* the GRHs of receives, then mtu bytes for the rest of datagrams */
 	uint32_t lkey;	    /* lkey of the region of grh */
 	uint32_t mtu;	    /* longest datagram, B, that the port can receive */
 	uint32_t nb_silent; /* peers whose queue pair is not known yet */
@@ -135,7 +135,7 @@ void vb_ud_recall(struct vb_ud *u, bool force);
 
 uint16_t vb_ud_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n);
 void vb_ud_poll(struct leat_ep *ep);
-/* Take all completions from the CQs. */
+/* Handle all completions in the CQs. */
 void vb_ud_cq_empty(struct vb_ud *u);
 /* Finish the sends up to and including number `last`. */
 void vb_ud_sq_done(struct vb_ud *u, uint32_t last, int status);

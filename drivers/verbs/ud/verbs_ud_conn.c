@@ -274,8 +274,8 @@ asked_before(struct vb_ep *e, struct rdma_cm_id *id, const struct vb_ud_hello *h
 }
 
 /*
- * Accept a request from a program that is not leat, if the Q_Key permits it. @return false: it was
- * refused
+ * Fill in h for a request of a program that is not leat, or refuse the request if the Q_Key does
+ * not permit it. @return false: refused
  */
 static bool
 take_foreign(struct vb_ep *e, const struct vb_cm_event *ev, struct vb_ud_hello *h)

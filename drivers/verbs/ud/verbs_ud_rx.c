@@ -82,7 +82,7 @@ peer_of(struct vb_ud *u, const struct ibv_wc *wc)
 	return peer;
 }
 
-/* Log a failed completion, and have the queue pair reset: it has failed, too. */
+/* Log a failed completion, and schedule a reset of the queue pair, which has failed as well. */
 static void __attribute__((noinline, cold))
 failed(struct vb_ud *u, const struct ibv_wc *wc, const char *what)
 {
@@ -100,7 +100,7 @@ recv_done(struct vb_ud *u, const struct ibv_wc *wc)
 	int status = 0;
 	uint64_t len;
 
-	/* Flushed receives stay in the ring, to be posted again or given back. */
+	/* Flushed receives stay in the ring until refill() or drop() of verbs_ud.c handles them. */
 	if (unlikely(u->rq_head == u->rq_tail || (uint32_t)wc->wr_id != u->rq_head ||
 		     wc->status == IBV_WC_WR_FLUSH_ERR)) {
 		if (wc->status == IBV_WC_WR_FLUSH_ERR) {

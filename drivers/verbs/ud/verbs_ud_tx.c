@@ -67,7 +67,7 @@ send_wr(struct vb_ud *u, const struct ud_tx_batch *b)
 }
 #endif
 
-/* Post the batch. @return how many the device took */
+/* Post the batch. @return number of sends that the device accepted */
 static uint32_t
 send_list(struct vb_ud *u, const struct ud_tx_batch *b)
 {
@@ -132,7 +132,7 @@ tx_flush(struct vb_ud *u, struct ud_tx_batch *b)
 	b->n = 0;
 }
 
-/* Find the local key of an op. @return 0, or the status with which it is finished at once */
+/* Find the local key of an op. @return 0, or the status with which the op must fail */
 static inline int
 local_key(const struct vb_ud *u, const struct leat_op *op, uint32_t *lkey)
 {
