@@ -271,7 +271,7 @@ void fault_flush(struct fault_ep *fe, const struct fault_peer *p);
 void fault_drain(struct fault_ep *fe);
 
 /* fault_stall.c */
-/* Draw whether a peer stalls from now on; called for each op to it, and each message from it. */
+/* Decide at random whether a peer stalls now; called for each op to it and message from it. */
 void fault_stall_draw(struct fault_ep *fe, struct fault_peer *p);
 /* Hold back a proxy that is not posted below yet, until its peer's stall has ended. */
 void fault_wait(struct fault_ep *fe, struct fault_op *f);
@@ -286,11 +286,11 @@ void fault_stalls_run(struct fault_ep *fe);
 void fault_stall_end(struct fault_ep *fe, struct fault_peer *p, int status);
 
 /* fault_datagram.c */
-/* Draw whether a send is lost. */
+/* Decide at random whether a send is lost. */
 bool fault_datagram_lose(struct fault_ep *fe);
 /* Post a send below, at once or, if others may overtake it, later. @return false: no room */
 bool fault_datagram_send(struct fault_ep *fe, struct fault_op *f);
-/* Draw whether a send that is done below is doubled. @return true: it was posted below again */
+/* At random, post a send that is done below a second time. @return true: it was posted again */
 bool fault_datagram_again(struct fault_ep *fe, struct fault_op *f);
 /* Post below the shuffled sends that can't be overtaken any more. */
 void fault_datagrams_run(struct fault_ep *fe);

@@ -45,7 +45,7 @@ reset(struct ofi_peer *p)
 /* Suffix of the kind of an inner endpoint: one that belongs to the library's tag layer. */
 #define LAYER "+ltag"
 
-/* Return advice for the case that only one of the two kinds has the suffix. */
+/* Return what to do if only one of two kinds has the tag layer, as text for an error. */
 static const char *
 advice(const char *a, const char *b)
 {

@@ -6,7 +6,8 @@
  *
  * A peer that disconnects has sent all its messages before it reports the disconnect: one pass
  * takes them out. Messages of a dead process may still be under way in the kernel, for some
- * milliseconds. The driver does not block to wait for them:
+ * milliseconds. The driver does not block to wait for them. (begin, step and last are
+ * ofi_drain_begin(), ofi_drain_step() and ofi_drain_last().)
  *
  *     begin     make one pass; then keep a receive posted for that sender only (a standing
  *               receive), one for plain and one for tagged messages
@@ -92,7 +93,7 @@ drainable(const struct ofi_ep *e, const struct ofi_addr *a)
 	return a != NULL && !a->cut && !e->closing && (e->dev->caps & FI_DIRECTED_RECV) != 0;
 }
 
-/* Can tagged messages be drained? That needs a mask that ignores all bits. */
+/* Can tagged messages be drained? That needs receives whose tag mask ignores all bits. */
 static bool
 masks_tags(const struct ofi_ep *e)
 {

@@ -46,8 +46,8 @@ ofi_efa_hint(int prov_errno)
 }
 
 /*
- * Bytes of FI_ADDR_EFA (efa.h efa_ep_addr) that identify a queue pair: GID 16, number 2. Padding
- * and a connection id follow.
+ * Bytes of FI_ADDR_EFA (efa.h efa_ep_addr) that identify a queue pair: 16 of its GID and 2 of its
+ * number. Padding and a connection id follow.
  */
 #define EFA_QP_LEN 18
 

@@ -4,9 +4,9 @@
  * Proofs: is the provider address that the other side names its own?
  *
  * TCP proves nothing: a client can name the provider address of another endpoint. So each side
- * gives the other a random number (nonce). The other side writes a statement with that number into
- * memory that only it can write, and that can be read through the fabric at the address that it
- * named:
+ * sends the other a random number (nonce), and the place of its own statement (address or offset,
+ * and key). The other side writes a statement with that number at its place, in memory that only it
+ * can write, and that can be read through the fabric at the address that it named:
  *
  *     connector C                                          listener L
  *     HELLO   address of C, nonce c, place p(C)      -->

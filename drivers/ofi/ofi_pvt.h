@@ -237,7 +237,7 @@ enum ofi_slot_state {
 	OFI_SLOT_FREE,
 	OFI_SLOT_TX,
 	OFI_SLOT_RX,
-	/* failed; its status is known once it is known whether its peer is alive */
+	/* failed; its status depends on whether its peer is alive, which is not known yet */
 	OFI_SLOT_LIMBO,
 	OFI_SLOT_ORPHAN, /* its op was finished, but the provider still has the context */
 };
@@ -320,7 +320,7 @@ struct ofi_addr {
 	bool drain_hit; /* a message met a standing receive */
 	/* messages from it were discarded: later ones must not be received either */
 	bool gap;
-	uint32_t live; /* how many of refs have proven the address and have not ended */
+	uint32_t live; /* peers that have proven the address and have not ended */
 	struct ofi_addr *next_draining;
 	/* standing receives: for plain and for tagged messages; or NULL */
 	struct ofi_slot *standing[2];
@@ -592,7 +592,7 @@ void ofi_proof_begin(struct ofi_proof *p);
 /* Continue a proof. @return 1: proven; 0: not yet; -EACCES: the address is not the peer's own */
 int ofi_proof_step(struct ofi_ep *e, uint16_t peer, struct ofi_addr *a, struct ofi_proof *p,
 		   uint64_t now);
-/* Erase this side's statement, and give up the proof. */
+/* End a proof, complete or not: erase this side's statement for the peer. */
 void ofi_proof_end(struct ofi_ep *e, uint16_t peer, struct ofi_proof *p);
 /* Handle the end of a READ of a statement. */
 void ofi_proof_read_done(struct ofi_ep *e, const struct ofi_slot *s, bool complete);

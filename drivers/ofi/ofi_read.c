@@ -8,8 +8,8 @@
  *
  * READ 1 is in both places until its last byte arrived. If this side closes the connection
  * meanwhile, tcp of libfabric 1.17 fails READ 1 twice and frees it twice (tcpx_ep.c,
- * tcpx_ep_flush_all_queues(); 1.18 takes it out of the queue with the first byte). When the other
- * side has closed the connection, the provider ends it correctly, between two bytes.
+ * tcpx_ep_flush_all_queues(); 1.18 takes it out of the queue with the first byte). If the other
+ * side closes the connection, the provider ends it correctly, at any byte of the answer.
  *
  * So the driver closes no connection while an answer is arriving. To see that, it marks the first
  * bytes of a READ's buffer when the READ is posted (the buffer belongs to the device): an answer

@@ -12,7 +12,7 @@
  *
  *     tcp;ofi_rxm   yes: an epoll set with the sockets of all connections, including those that are
  *                   still connecting
- *     shm           no: fi_cq_open(FI_WAIT_FD) returns FI_ENOSYS; it only yields
+ *     shm           no: fi_cq_open(FI_WAIT_FD) returns FI_ENOSYS; a waiter can only yield
  *     sockets       no: fi_control(FI_GETWAIT) returns FI_ENOSYS, since no thread
  *                   would move the data
  *     efa           no: fi_cq_open() accepts FI_WAIT_NONE only

@@ -137,7 +137,7 @@ ring_bell(struct ring_mbox *mbox)
 void ring_conn_put(struct ring_conn *conn);
 /* Decide the outcome of a request to connect. @return false: it was decided before */
 bool ring_conn_decide(struct ring_conn *conn, enum ring_conn_state state);
-/* Reject a request, unless the connector took it back. */
+/* Reject a request, if the connector has not abandoned it. */
 void ring_conn_reject(struct ring_conn *conn);
 /* Operations of struct leat_driver. */
 int ring_connect(struct leat_ep *ep, struct leat_peer *peer, const char *addr,

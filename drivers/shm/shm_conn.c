@@ -36,7 +36,7 @@ kind_of(const struct shm_ep *se, char *buf, size_t len)
 		 leat_ep_is_inner(se->ring.ep) ? LAYER : "");
 }
 
-/* Return advice for the case that only one of two kinds has the tag layer. */
+/* Return what to do if only one of two kinds has the tag layer, as text for an error. */
 static const char *
 advice(const char *a, const char *b)
 {
@@ -651,8 +651,8 @@ touched(const struct shm_ep *se)
 
 /*
  * Wait until no peer is in the middle of an op on this side's memory. That takes no longer than a
- * copy, unless a peer's process is stopped: then it must be continued or killed before this side
- * can use the memory for anything else.
+ * copy. But if a peer's process is stopped, it must be continued or killed before this side can use
+ * the memory for anything else.
  */
 void
 shm_halt(struct leat_ep *ep)

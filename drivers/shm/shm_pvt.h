@@ -88,7 +88,7 @@ shm_dev_of(const struct leat_ep *ep)
 
 #define SHM_HELLO_LEN 24
 
-/* What a side says about itself when it connects or accepts. */
+/* The properties of a side, which it sends when it connects or accepts. */
 struct shm_hello {
 	struct ring_shape shape; /* shape of the lane that the side produces into */
 	uint32_t mtu;		 /* bytes of the longest datagram; 0: reliable endpoint */

@@ -127,7 +127,7 @@ qp_event(struct vb_conn *c, const struct ibv_async_event *ev)
 		break;
 	case IBV_EVENT_COMM_EST:
 		/*
-		 * A message arrived before the peer's "ready". The message establishes the
+		 * A message arrived before the peer's "ready" (RTU). The message establishes the
 		 * connection as well.
 		 */
 		if (c->state == VB_ACCEPTED && rdma_notify(c->id, IBV_EVENT_COMM_EST) != 0)

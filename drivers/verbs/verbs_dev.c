@@ -14,8 +14,8 @@
 #define RXE_VENDOR_ID 0xffffff
 
 /*
- * Create a queue pair to learn what no query returns: how much can be sent inline, and whether
- * ibv_wr_* is available. @return 0; positive errno
+ * Create a queue pair to find limits that no query returns: how much can be sent inline, and
+ * whether ibv_wr_* is available. @return 0; positive errno
  */
 static int
 try_qp(struct vb_dev *d, struct ibv_pd *pd, struct ibv_cq *cq, uint32_t inline_max, bool wr_api)

@@ -208,9 +208,8 @@ int vb_addr_listen(struct vb_dev *d, const char *addr, struct sockaddr_storage *
  */
 int vb_addr_connect(const char *addr, struct sockaddr_storage *ss, struct leat_lookup **lookup);
 /*
- * Query a lookup, and free it unless the result is -EINPROGRESS. @return 0: ss is set; -EAGAIN: a
- * later lookup may succeed; -EHOSTUNREACH: the lookup failed, *why is set; -EINPROGRESS: not done
- * yet
+ * Query a lookup, and free it if it is done. @return 0: ss is set; -EAGAIN: a later lookup may
+ * succeed; -EHOSTUNREACH: the lookup failed, *why is set; -EINPROGRESS: not done yet
  */
 int vb_addr_looked_up(struct vb_dev *d, struct leat_lookup **lookup, struct sockaddr_storage *ss,
 		      const char **why);
@@ -289,7 +288,7 @@ struct vb_conn {
 	struct vb_ep *e;
 	struct leat_peer *peer; /* NULL in ZOMBIE: detached from its peer */
 	struct rdma_cm_id *id;
-	TAILQ_ENTRY(vb_conn) link; /* entry in vb_ep.busy unless UP */
+	TAILQ_ENTRY(vb_conn) link; /* entry in vb_ep.busy, in all states except UP */
 	bool busy;
 	bool connected;	 /* rdma_disconnect() is needed to end the connection */
 	bool last_wqe;	 /* the device reported that no more receives complete */
@@ -439,7 +438,7 @@ int vb_ep_option(struct leat_ep *ep, enum leat_ep_option option, uint32_t *value
 void vb_poll_dead(struct leat_ep *ep);
 
 /*
- * Report that `what` was not created, and the limit that is likely behind err. @return negative
+ * Report that `what` was not created, and the limit that probably caused err. @return negative
  * errno with leat_err()
  */
 int vb_qp_failed(const struct vb_dev *d, const char *what, int err);

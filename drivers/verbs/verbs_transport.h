@@ -26,7 +26,7 @@ struct vb_cqes {
 	uint32_t send, recv;
 };
 
-/* Why an attempt to connect ended, as far as the other side's answer says. */
+/* What the other side's answer says about a failed attempt to connect. */
 enum vb_refusal {
 	VB_NO_ANSWER, /* no answer, or an answer without a reason */
 	VB_NOT_LISTENING,

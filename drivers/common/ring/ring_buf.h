@@ -5,8 +5,8 @@
 /*
  * The buffer for messages that do not fit into their slots: a ring of bytes beside the ring of
  * slots, one per direction of a connection. The producer copies a message into the buffer in one
- * piece and writes its address into the slot. The consumer copies the message out. When it gives
- * the slot back, it gives back the message's bytes in the buffer as well.
+ * piece and writes its address into the slot. The consumer copies the message out. When it frees
+ * the slot, it frees the message's bytes in the buffer as well.
  *
  *     tail: where the oldest message, 7, begins   head: where the next message will begin
  *     bytes  |  free  |--7--|--9--|----12----|   free   |

@@ -10,7 +10,7 @@
  * no room is lost, and its op is done nevertheless. A receiver keeps no unexpected messages, so it
  * consumes messages in order and needs no notes (struct ring_note). Datagram and reliable endpoints
  * share the choice of the next slot, the lists of receives, and the choice of the links that a poll
- * looks at.
+ * looks at. ring_shared.h explains the edges, such as PUBLISH.
  *
  * A burst is published in groups, as in ring_fast.h. If messages were published one by one the
  * receiver would follow the sender line by line, and fewer messages would get through. A group also

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Marks: see ring_mark.h. */
+/* Marks: see ring_mark.h. Edges, such as MARKS: see ring_shared.h. */
 
 #include <stdlib.h>
 
@@ -86,7 +86,7 @@ send_want(struct ring_ep *rep, struct ring_link *link)
 	ring_link_bell(link);
 }
 
-/* Start or stop relying on marks: tell all peers. */
+/* Start or stop relying on marks, and send the new want to all peers. */
 static void
 want_of_all(struct ring_ep *rep, bool many)
 {

@@ -9,7 +9,7 @@
  * peers for marks: a peer marks its link on the owner's board (ring_board.h) after it published
  * messages or an ack. A mark costs the peer an atomic instruction or two per burst, so no peer
  * marks without being asked. The owner asks by a number, its want: odd asks for marks, even for
- * none.
+ * none. ring_shared.h explains the edges, such as BELL.
  *
  *     owner                                        peer
  *     has more than RING_FEW links

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Large messages between processes, in chunks: see ring_move.h. */
+/* Large messages between processes, in chunks: see ring_move.h. Edges: see ring_shared.h. */
 
 #include "ring_fast.h"
 

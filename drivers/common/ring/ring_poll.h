@@ -15,7 +15,7 @@
  * number of peers. A peer that sends all the time takes its turn after all others in the queue.
  *
  * How a poll handles one link depends on the endpoint's type: the caller passes a function, which
- * is inlined here.
+ * is inlined here. ring_shared.h explains the edges, such as PUBLISH.
  */
 
 #include <rte_prefetch.h>
@@ -166,8 +166,9 @@ ring_queue_take(struct ring_ep *rep)
 }
 
 /*
- * Prefetch what poll will read of the next queued links: the link 2 * RING_AHEAD entries ahead in
- * the queue, and the slot of the link RING_AHEAD entries ahead. n links are queued.
+ * Prefetch for the queued links that poll handles next: the link that is 2 * RING_AHEAD entries
+ * ahead in the queue, and the slot of the link that is RING_AHEAD entries ahead. n links are
+ * queued.
  */
 static __rte_always_inline void
 ring_queue_prefetch(const struct ring_ep *rep, uint32_t n)

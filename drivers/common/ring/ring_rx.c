@@ -8,7 +8,7 @@
  *            (published FREE)        u: unexpected, x: consumed after an unexpected message
  *
  * While messages are consumed in order rx_head and rx_scan move together, and no note (struct
- * ring_note) is touched.
+ * ring_note) is touched. ring_shared.h explains the edges, such as PUBLISH.
  */
 
 #include <rte_memcpy.h>
@@ -40,7 +40,7 @@ ring_rx_consume_behind(struct ring_link *link, uint64_t nr)
 	link->rx_head = n;
 }
 
-/* Deliver a large message, for which a receive was found, unless its sender takes it back first. */
+/* Deliver a large message to the receive op, if the sender has not recalled the message. */
 static void
 rx_large(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, struct ring_slot *slot,
 	 uint64_t head, uint64_t nr, uint64_t tag, struct leat_op *op)

@@ -94,7 +94,7 @@ void vb_rxq_done(struct vb_ep *e, const struct ibv_wc *wc);
 /* Give the messages that have arrived to receives that were just posted. */
 void vb_rxq_match(struct vb_ep *e);
 
-/* Create the loop, unless it exists. @return 0; -EOPNOTSUPP: the device can't connect to itself */
+/* Create the loop, if there is none. @return 0; -EOPNOTSUPP: the device can't connect to itself */
 int vb_loop_open(struct vb_ep *e);
 void vb_loop_close(struct vb_ep *e);
 /* Send n empty messages (or as many as fit), each of which takes one receive out of the SRQ. */

@@ -5,9 +5,9 @@
  *
  *     ops  A1 A2 B1 A3      A1 A2 | B1 | A3
  *
- * Every signal-th request and the last one of a list are signaled. The completion of a signaled
- * request stands for all requests before it. So no op waits for a signal that never comes, and a
- * list of n costs about n / signal completions, at least one.
+ * Every N-th request (argument signal=N) and the last one of a list are signaled. The completion of
+ * a signaled request stands for all requests before it. So no op waits for a signal that never
+ * comes, and a list of n requests costs about n / N completions, at least one.
  *
  * The send queue always has room: its size is the number of sends that the endpoint may have in
  * flight.

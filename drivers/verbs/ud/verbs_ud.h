@@ -114,7 +114,7 @@ struct vb_ud {
 	uint32_t nb_silent; /* peers whose queue pair is not known yet */
 	bool recall;	    /* receives are to be taken back, or the QP failed; see verbs_ud.c */
 	bool flushing;	    /* the QP is in ERR for recall, and nothing is posted to it */
-	/* number after the last receive to be flushed; number of receives flushed so far */
+	/* flush_end: number after the last receive to flush; flushed: receives flushed so far */
 	uint32_t flush_end, flushed;
 
 	struct vb_sender_map senders;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Post datagrams. All go through the same queue pair, regardless of their peers. So the sends
- * of a burst are one list with one doorbell. Every signal-th request and the last one are signaled.
+ * Post datagrams. All go through the same queue pair, regardless of their peers. So the sends of a
+ * burst are one list with one doorbell. Every N-th request (argument signal=N) and the last one are
+ * signaled.
  *
  * A send is complete when the device has sent it; that waits for no peer.
  */
