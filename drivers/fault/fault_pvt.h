@@ -3,7 +3,7 @@
 #define FAULT_PVT_H
 
 /*
- * The fault device wraps another device and injects on demand the faults that fabrics have seldom.
+ * The fault device wraps another device and injects on demand the faults that are rare in fabrics.
  *
  *               upper endpoint: the application's        lower endpoint: of the wrapped device
  *

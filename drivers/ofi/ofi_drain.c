@@ -5,7 +5,7 @@
  * would be taken for messages of the next connection.
  *
  * A peer that disconnects has sent all its messages before it reports the disconnect: one pass
- * takes them out. Messages of a dead process may still be under way in the kernel, for some
+ * discards them. Messages of a dead process may still be under way in the kernel, for some
  * milliseconds. The driver does not block to wait for them. (begin, step and last are
  * ofi_drain_begin(), ofi_drain_step() and ofi_drain_last().)
  *

@@ -40,7 +40,7 @@ static const struct ofi_provider providers[] = {
 		 *   queue, and the process is aborted if there is none (rxr.h
 		 *   efa_eq_write_error()): a peer's WRITE to a wrong key is enough. The peer is not
 		 *   notified: its op never completes.
-		 * - FAILS_AGAIN: an op of several packets writes an error for each failed packet
+		 * - FAILS_AGAIN: an op of several packets gets one error entry per failed packet
 		 *   (rxr_pkt_cmd.c rxr_pkt_handle_send_error(); the entry is not released, rxr_cq.c
 		 *   rxr_cq_write_tx_error()).
 		 * - ENDED_READS: neither a send nor a READ can be taken back. A peer that resumes
@@ -213,7 +213,8 @@ static const struct ofi_provider providers[] = {
 	{
 		/*
 		 * The old RDM provider over TCP; deprecated, and removed in 2.0. The target
-		 * acknowledges writes unasked. It takes any number of receives; fi_info says 256.
+		 * acknowledges writes without FI_DELIVERY_COMPLETE as well. It takes any number of
+		 * receives; fi_info says 256.
 		 * - KEY_SEALED: the target executes atomics whatever rights its region has.
 		 * - PEEKS: see ofi_window.c.
 		 * - No inject: an injected message still arrives after the death of its sender was

@@ -234,12 +234,12 @@ ring_send_fill(struct ring_link *link, const struct ring_cursor *c, const struct
 }
 
 /*
- * The most slots in a group. Several SENDs are posted in groups, and the first slot of a group is
- * published last. The consumer looks only at that first slot, so it does not take the lines of the
- * other slots away while the producer writes them. Then it can fetch the lines of the whole group
- * at once, because the first slot says how many slots follow. If the producer published each slot
- * at once, the consumer would fetch their lines one after the other, each just after it was
- * written.
+ * Maximum number of slots in a group. Several SENDs are posted in groups, and the first slot of a
+ * group is published last. The consumer looks only at that first slot, so it does not take the
+ * lines of the other slots away while the producer writes them. Then it can fetch the lines of the
+ * whole group at once, because the first slot says how many slots follow. If the producer published
+ * each slot at once, the consumer would fetch their lines one after the other, each just after it
+ * was written.
  */
 #define RING_GROUP 8
 static_assert(RING_GROUP - 1 <= RING_MORE_MAX, "fits into the head");

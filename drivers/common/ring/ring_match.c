@@ -5,9 +5,9 @@
  *
  * RECVs for any peer are a FIFO of their own (ring_ep.recvs). RECVs that name a peer, and TRECVs,
  * are in lists. A message goes to the receive posted first among those that fit. If a list of this
- * peer and a list for any peer both have a fit, the order of posting decides. For an untagged
- * message this is O(1). For a tagged message it is a walk, in both lists, over the receives posted
- * before the first fit.
+ * peer and a list for any peer both hold a fitting receive, the older one gets the message. For an
+ * untagged message this is O(1). For a tagged message it is a walk, in both lists, over the
+ * receives posted before the first fit.
  *
  * A message that fits no receive stays in its slot, and the scan goes on after it. The note of the
  * message is in two lists of its kind (plain or tagged): the endpoint's, for receives from any

@@ -10,12 +10,14 @@
  *                   Large messages and one-sided ops are copied directly between the two sides'
  *                   buffers.
  *     drivers/shm   endpoints of several processes (RING_FOREIGN). All data passes through the
- *                   memory of the connection, and a side trusts nothing that it reads there.
+ *                   memory of the connection, or with share=1 through shared buffers
+ *                   (ring_share.h). A side trusts nothing that it reads in either.
  *
- * A connection (ring_shared.h) is the only memory that two lcores share. Everything else (links,
- * lists of receives, regions) belongs to one lcore.
+ * Two lcores share the memory of their connection (ring_shared.h), their boards (ring_board.h), and
+ * with share=1 their buffers. Everything else (links, lists of receives, regions) belongs to one
+ * lcore.
  *
- *     ring_link.c   a link's life: up, closing, down
+ *     ring_link.c   a link's states: up, closing, down
  *     ring_lane.c   the memory of one direction       ring_fence.c  fences on all processors
  *     ring_tx.c     post, acks, cancel              ring_rx.c     poll a link
  *     ring_poll.h   which links a poll looks at     ring_rma.c    regions, one-sided ops

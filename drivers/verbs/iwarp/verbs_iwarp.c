@@ -16,7 +16,7 @@
  *
  *     post  W1 W2 S3        requests  W1 W2 S3 R; only R completes, for all of them
  *
- * The destination of a READ must permit remote writes, but no peer learns the key of this
+ * The destination of a READ must permit remote writes, but no peer gets the key of this
  * registration. Memory that peers are to access has a second registration, with the rights that
  * were asked for.
  *

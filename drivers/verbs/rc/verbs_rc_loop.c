@@ -2,7 +2,7 @@
 
 /*
  * The loop: a connection of the endpoint to itself, whose empty messages take receives out of the
- * SRQ (see verbs_rc_rx.c). Created when the first receive is to be taken back.
+ * SRQ (see verbs_rc_rx.c). It is created when the first receive is to be taken back.
  *
  * The sending queue pair does not wait for receives (rnr_retry 0): a message that finds the SRQ
  * empty fails, and certainly took no receive. Afterwards both queue pairs are useless, and are

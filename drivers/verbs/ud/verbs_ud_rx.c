@@ -6,9 +6,9 @@
  *     | GRH 40 B | the caller's buffer | the rest |
  *       driver's                         driver's, shared by all receives and never read
  *
- * So the caller does not see the header. And no datagram is longer than the receive that it meets;
- * a longer one would put the queue pair into error. If a datagram reaches the third piece, its op
- * fails with -EMSGSIZE.
+ * So the caller does not see the header. And every datagram fits into its receive; one that did not
+ * fit would put the queue pair into error. If a datagram reaches the third piece, its op fails with
+ * -EMSGSIZE.
  */
 
 #include <endian.h>
