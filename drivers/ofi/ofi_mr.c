@@ -44,7 +44,7 @@ fi_access(const struct ofi_ep *e, uint32_t access)
 
 /*
  * Choose the next key to try, as wide as the provider's keys. Knuth's MMIX generator visits every
- * value, in an order that is not easily guessed.
+ * value, in a scattered order.
  */
 static uint64_t
 next_key(struct ofi_ep *e)
