@@ -412,6 +412,19 @@ note_given(const struct leat_msg *m, const struct leat_msg_req *req)
 	c->want = RTE_MAX(c->given, c->stream);
 }
 
+/*
+ * Return leat_msg.cut after one more poll that left requests behind. It must not wrap to 0, which
+ * means that none were left. So UINT8_MAX is followed by MSG_CUT_MAX, which ends a turn, as 256
+ * would.
+ */
+static inline uint8_t
+cut_next(uint8_t cut)
+{
+	static_assert((UINT8_MAX + 1) % MSG_CUT_MAX == 0, "256 polls are a number of turns");
+
+	return cut == UINT8_MAX ? MSG_CUT_MAX : (uint8_t)(cut + 1);
+}
+
 static __rte_noinline uint16_t
 give_many(struct leat_msg *m, struct leat_msg_req **reqs, uint16_t n)
 {
@@ -425,7 +438,10 @@ give_many(struct leat_msg *m, struct leat_msg_req **reqs, uint16_t n)
 		req = req->next;
 	}
 	m->done.head = req;
-	m->cut = req == NULL ? 0 : (uint8_t)(m->cut + (n > 0));
+	if (req == NULL)
+		m->cut = 0;
+	else if (n > 0)
+		m->cut = cut_next(m->cut);
 	return i;
 }
 

@@ -315,7 +315,11 @@ struct leat_msg {
 	uint32_t turn;
 	uint32_t held_turn; /* turn in which the first of the waiting messages was posted */
 	bool held;	    /* messages wait to travel together */
-	uint8_t cut; /* leat_msg_poll()s in a row that left requests; MSG_CUT_MAX are one turn */
+	/*
+	 * number of polls (leat_msg_poll()) in a row that left requests behind, of which
+	 * MSG_CUT_MAX make one turn; 0 only if the last poll left none: see cut_next()
+	 */
+	uint8_t cut;
 	bool slow;   /* for tests: connections never use msg_fast.h */
 	struct msg_list done;
 	struct leat_msg_conn *conns;

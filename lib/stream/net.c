@@ -485,6 +485,8 @@ leat_stream_net_close(struct leat_stream_net *net)
 	if (net->r != NULL && !leat_reactor_owned(net->r))
 		return leat_err(EPERM, "%s: close: its reactor runs on another thread", net->name);
 	net->closing = true;
+	/* This call drives the endpoint: a peer that connects meanwhile is refused. */
+	leat_stream_unlisten(net);
 	/* Nothing is deleted if telemetry was never added. */
 	stream_telemetry_del(net);
 	if (net->streams != NULL && (ret = streams_close(net)) < 0)

@@ -251,6 +251,27 @@ test_net_close_in_callback(void **state)
 	leat_stream_watch(pair.s, 0, NULL, NULL);
 }
 
+/*
+ * The net is closed without a stop of its reactor, and a request to connect arrives during the
+ * close: it is refused, and the close does not wait for a stream that the application never closes.
+ */
+static void
+test_connect_during_close(void **state)
+{
+	const struct leat_stream *late;
+
+	(void)state;
+	pair_open();
+	pair_connect();
+	late = leat_stream_connect(pair.client, pair.addr, 0);
+	assert_non_null(late);
+	assert_int_equal(leat_stream_net_close(pair.server), 0);
+	pair.server = NULL;
+	assert_int_equal(pair.nb_accepted, 1);
+	pair_until((leat_stream_ready(late) & LEAT_STREAM_CLOSED) != 0);
+	assert_int_equal(leat_stream_error(late), -ECONNREFUSED);
+}
+
 /* ---- many ---- */
 
 /* 10^4 connects and closes while another stream transfers. */
@@ -534,6 +555,7 @@ main(void)
 		on(test_close_in_callback),
 		on(test_level),
 		on(test_net_close_in_callback),
+		on(test_connect_during_close),
 		on(test_churn),
 		timed(test_keepalive),
 		timed(test_silence),

@@ -322,6 +322,35 @@ test_cancel(void **state)
 	assert_int_equal(tx[3].status, 0);
 }
 
+/*
+ * The application takes one request per poll, and one more is done each time, so each of these
+ * polls leaves a request behind. However many they are, a message that is posted meanwhile waits.
+ */
+static void
+test_one_at_a_time(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	converse();
+	arrive(1);
+	assert_int_equal(polls(8), 1);
+	sends(1, 2);
+	together(1, 1);
+	together(2, 0);
+	assert_int_equal(leat_msg_cancel(&tx[2]), 0);
+	assert_int_equal(polls(1), 1);
+	for (i = 0; i < 600; i++) {
+		struct leat_msg_req *req = &tx[3 + i % 4];
+
+		sends(3 + i % 4, 1);
+		together(2, 0);
+		assert_int_equal(leat_msg_cancel(req), 0);
+		assert_int_equal(polls(1), 1);
+	}
+	assert_int_equal(polls(8), 1);
+}
+
 /* Closing sends waiting messages. */
 static void
 test_close(void **state)
@@ -483,6 +512,7 @@ main(void)
 		CASE(busy_one_by_one),
 		CASE(order),
 		CASE(cancel),
+		CASE(one_at_a_time),
 		CASE(close),
 		CASE(end),
 	};
