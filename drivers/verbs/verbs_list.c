@@ -224,7 +224,7 @@ vb_list(const struct leat_dev *dev, const struct leat_dev_sink *to)
 	const struct vb_dev *d = dev != NULL ? leat_dev_drv(dev) : NULL;
 	struct ibv_device **list;
 	struct port p;
-	int i, n = 0;
+	int i, n = 0, err;
 
 	if (d != NULL) {
 		p = (struct port){
@@ -234,9 +234,10 @@ vb_list(const struct leat_dev *dev, const struct leat_dev_sink *to)
 			.nr = d->port,
 			.to = to,
 		};
-		if (ibv_query_port(d->ctx, d->port, &p.pattr) != 0)
+		err = ibv_query_port(d->ctx, d->port, &p.pattr);
+		if (err != 0)
 			return leat_err(EIO, "%s: query port %u: %s", d->name, d->port,
-					strerror(errno));
+					strerror(err));
 		report_port(&p);
 		return 0;
 	}

@@ -26,6 +26,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <rte_string_fns.h>
+
 #include <leat_error.h>
 
 #include "leat_task_call.h"
@@ -37,6 +39,8 @@ enum { CALL_POSTED, CALL_TAKEN, CALL_ABANDONED, CALL_REFUSED };
 struct call_wait {
 	struct task_wait w;
 	struct task_call *call; /* NULL: abandoned */
+	/* name of the called reactor, which may be destroyed before this task continues */
+	char to[LEAT_REACTOR_NAME_MAX];
 };
 
 /* A call, from malloc(3), since the side that uses it last frees it. */
@@ -44,7 +48,6 @@ struct task_call {
 	struct task_call *next; /* next in the inbox, or in the list of free calls */
 	struct leat_tasks *ts;	/* tasks of the caller's reactor; invalid once ABANDONED */
 	struct call_wait *wait; /* the caller's wait; invalid once ABANDONED */
-	struct leat_reactor *to;
 	int (*fn)(void *arg);
 	void *arg;
 	int ret;
@@ -175,13 +178,13 @@ call_cancel(struct task_wait *w)
 static void
 call_describe(const struct task_wait *w, char *text, size_t len)
 {
-	const struct task_call *c = container_of(w, const struct call_wait, w)->call;
+	const struct call_wait *cw = container_of(w, const struct call_wait, w);
 
 	/* A cancel has abandoned the call, and the task has not run since then. */
-	if (c == NULL)
+	if (cw->call == NULL)
 		return;
-	snprintf(text, len, "to %s%s", leat_reactor_name(c->to),
-		 RLX_LOAD(c->state) == CALL_TAKEN ? ", it has begun" : "");
+	snprintf(text, len, "to %s%s", cw->to,
+		 RLX_LOAD(cw->call->state) == CALL_TAKEN ? ", it has begun" : "");
 }
 
 static const struct task_wait_type call_type = {
@@ -206,10 +209,11 @@ leat_task_call(struct leat_reactor *r, int (*fn)(void *arg), void *arg, int *ret
 	if (unlikely(c == NULL))
 		return leat_err(ENOMEM, "call %s: no memory", leat_reactor_name(r));
 	*c = (struct task_call){
-		.ts = ts, .wait = &cw, .to = r, .fn = fn, .arg = arg, .state = CALL_POSTED
+		.ts = ts, .wait = &cw, .fn = fn, .arg = arg, .state = CALL_POSTED
 	};
 	task_wait_init(&cw.w, &call_type);
 	cw.call = c;
+	(void)rte_strscpy(cw.to, leat_reactor_name(r), sizeof(cw.to));
 	err = leat_reactor_call_drop(r, on_call, on_drop, c);
 	if (likely(err == 0))
 		err = task_park(&cw.w);

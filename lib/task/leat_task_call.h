@@ -30,7 +30,9 @@ extern "C" {
  * but makes all calls that it has accepted before it leaves its loop.
  *
  * @param r
- *   Any reactor of this process, the caller's own included; it must not be destroyed meanwhile.
+ *   Any reactor of this process, the caller's own included. No other thread may destroy
+ *   it while the message is sent. If it is destroyed later and has not called fn, the call ends
+ *   with -ESHUTDOWN.
  * @param fn
  *   Function to call.
  * @param arg

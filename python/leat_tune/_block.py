@@ -105,7 +105,7 @@ class Change:
     id: int  # of the object
     object: str  # its path: "reactor.lcore0"
     name: str  # of the setting
-    why: str  # "set", "lease ended", "file", ...
+    why: str  # "set", "lease over", "program", ...
     who: str  # "leat-tune[1234]"
     old: str
     new: str

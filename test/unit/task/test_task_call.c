@@ -182,6 +182,7 @@ static void
 test_stopped(void **state)
 {
 	struct caller c = { .to = test_reactor("other") };
+	struct leat_task_info info;
 	struct leat_task *task;
 	struct task_test t;
 
@@ -204,6 +205,9 @@ test_stopped(void **state)
 	task = task_test_spawn(&t, "call", call_once, &c);
 	test_turns(t.r, 1);
 	assert_int_equal(leat_reactor_destroy(c.to), 0);
+	/* The wait still names the reactor that is no more. */
+	leat_task_info_get(task, &info);
+	assert_string_equal(info.waits, "call to never_run");
 	assert_int_equal(task_test_join(&t, task), -ESHUTDOWN);
 	assert_int_equal(c.called, 1);
 	task_test_end(&t);
