@@ -311,7 +311,6 @@ ofi_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 	e->ep = ep;
 	e->dev = leat_dev_drv(ep->dev);
 	e->quirks = e->dev->quirks;
-	e->next_key = (uint64_t)leat_now() | 1;
 	if (open_info(e, conf) < 0 || alloc_slots(e, conf) < 0 || ofi_sink_alloc(e) < 0 ||
 	    open_fids(e, conf) < 0 || open_ep_signals_kept(e) < 0 || check_atomics(e, conf) < 0)
 		goto bad;

@@ -17,11 +17,14 @@
  *     63          24 23    21 20      8 7     0
  *     |   length    | rights |  number | check |      length 0: too long for the field
  *
- * This does not protect against a malicious peer: the provider at the target still checks.
+ * The number is random, so a peer can't compute the key of a region from the key of another one; but
+ * it has only 13 bits. The seal does not protect against a malicious peer: the provider at the
+ * target still checks.
  */
 
 #include <errno.h>
 #include <inttypes.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 
 #include <rte_common.h>
@@ -42,19 +45,6 @@ fi_access(const struct ofi_ep *e, uint32_t access)
 	return a;
 }
 
-/*
- * Choose the next key to try, as wide as the provider's keys. Knuth's MMIX generator visits every
- * value, in a scattered order.
- */
-static uint64_t
-next_key(struct ofi_ep *e)
-{
-	size_t bytes = e->info->domain_attr->mr_key_size;
-
-	e->next_key = e->next_key * 6364136223846793005ULL + 1442695040888963407ULL;
-	return bytes >= 8 || bytes == 0 ? e->next_key : e->next_key & ((1ULL << (8 * bytes)) - 1);
-}
-
 #define SEAL_LEN_BITS 40
 #define SEAL_RIGHTS_SHIFT 21
 #define SEAL_LEN_SHIFT 24
@@ -67,12 +57,12 @@ seal_check(uint64_t key)
 }
 
 static uint64_t
-seal(struct ofi_ep *e, uint64_t len, uint32_t access)
+seal(uint64_t len, uint32_t access, uint64_t number)
 {
 	uint64_t key = (len >> SEAL_LEN_BITS) == 0 ? len << SEAL_LEN_SHIFT : 0;
 
 	key |= (uint64_t)((access & LEAT_MR_REMOTE_ALL) >> 1) << SEAL_RIGHTS_SHIFT;
-	key |= (e->next_key++ % SEAL_NUMBERS) << 8;
+	key |= (number % SEAL_NUMBERS) << 8;
 	return key | seal_check(key);
 }
 
@@ -133,13 +123,37 @@ ofi_mr_reg_raw(struct ofi_ep *e, struct leat_mr_piece *piece, uint64_t access, u
 	return 0;
 }
 
+/*
+ * Register with a key that peers can't compute from other keys: a random one, or the next one that
+ * is not in use.
+ */
+static int
+reg_random(struct ofi_ep *e, struct leat_mr_piece *piece, uint32_t access)
+{
+	const size_t bytes = e->info->domain_attr->mr_key_size;
+	const uint64_t mask = bytes > 0 && bytes < 8 ? (UINT64_C(1) << (8 * bytes)) - 1
+						     : UINT64_MAX;
+	uint64_t key, number;
+	int ret, tries;
+
+	if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != (ssize_t)sizeof(number))
+		return leat_err(errno, "%s: register: no random numbers: getrandom: %s",
+				e->dev->name, strerror(errno));
+	for (tries = 0; tries < SEAL_NUMBERS; tries++, number++) {
+		key = e->sealed ? seal(piece->len, access, number) : number & mask;
+		ret = ofi_mr_reg_raw(e, piece, fi_access(e, access), key);
+		if (ret != -FI_ENOKEY)
+			break;
+	}
+	return ret == 0 ? 0 : reg_failed(e, piece, ret);
+}
+
 int
 ofi_mr_reg(struct leat_ep *ep, struct leat_mr_piece *piece, uint32_t access)
 {
 	struct ofi_ep *e = ofi_of(ep);
 	uint32_t remote = access & LEAT_MR_REMOTE_ALL;
-	uint64_t key;
-	int ret, tries;
+	int ret;
 
 	if (remote != 0 && (e->info->caps & FI_RMA) == 0)
 		return leat_err(EOPNOTSUPP, "%s: register: provider %s has no one-sided operations",
@@ -147,18 +161,10 @@ ofi_mr_reg(struct leat_ep *ep, struct leat_mr_piece *piece, uint32_t access)
 	if ((remote & LEAT_MR_REMOTE_ATOMIC) != 0 && (e->info->caps & FI_ATOMIC) == 0)
 		return leat_err(EOPNOTSUPP, "%s: register: provider %s has no atomics",
 				e->dev->name, e->info->fabric_attr->prov_name);
-	/* The key may be in use: then try the next. */
-	for (tries = 0; tries < SEAL_NUMBERS; tries++) {
-		key = e->sealed ? seal(e, piece->len, access) : next_key(e);
-		ret = ofi_mr_reg_raw(e, piece, fi_access(e, access), key);
-		if (ret != -FI_ENOKEY)
-			break;
-	}
-	if (ret == 0) {
+	ret = reg_random(e, piece, access);
+	if (ret == 0)
 		e->readable |= (remote & (LEAT_MR_REMOTE_READ | LEAT_MR_REMOTE_ATOMIC)) != 0;
-		return 0;
-	}
-	return reg_failed(e, piece, ret);
+	return ret;
 }
 
 int
@@ -192,10 +198,10 @@ ofi_mr_reg_slots(struct ofi_ep *e)
 		.addr = e->slots,
 		.len = e->nb_slots * sizeof(*e->slots),
 	};
-	int ret = ofi_mr_reg_raw(e, &piece, fi_access(e, 0), next_key(e));
+	int ret = reg_random(e, &piece, 0);
 
-	if (ret != 0)
-		return reg_failed(e, &piece, ret);
+	if (ret < 0)
+		return ret;
 	e->slots_mr = piece.drv;
 	e->slots_desc = piece.desc;
 	return 0;
