@@ -417,9 +417,9 @@ def memory_that_goes_away():
 
 
 @case
-def somebody_elses():
+def other_users():
     if os.getuid() != 0:
-        raise Skipped("only root can try as somebody else")
+        raise Skipped("only root can try as another user")
     with Channel() as ch:
         # The other user must be able to run the tool: not all users can enter the build directory.
         other = {"user": 65534, "group": 65534, "extra_groups": []}

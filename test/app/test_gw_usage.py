@@ -119,11 +119,11 @@ def open_to_others():
         starts(RING, ["--reverse", "--listen", "0.0.0.0:0", "--to", "a:1", "--allow", "::1"])
     with Server("--requirepass", "secret") as s:
         starts(TCP, ["--listen", "0.0.0.0:0", "--backend", s.sock])
-    with Port() as nobody:
+    with Port() as closed:
         bad(2,
             "whether the backend .* asks for a password is not known \\(Connection refused\\): "
             "start it first", TCP,
-            ["--listen", "0.0.0.0:0", "--backend", nobody])
+            ["--listen", "0.0.0.0:0", "--backend", closed])
     # A server that says nothing, and a program that is no Redis server.
     with socket.socket() as mute:
         mute.bind(("127.0.0.1", 0))

@@ -145,7 +145,7 @@ one_event(struct ct_node *n, const struct leat_event *ev)
 	n->ev_count[ev->type]++;
 	if (ev->type == LEAT_EV_SHUTDOWN) {
 		if (!n->shut || n->shutdown_done)
-			ct_node_fault(n, "SHUTDOWN that nobody asked for");
+			ct_node_fault(n, "SHUTDOWN that was not asked for");
 		n->shutdown_done = true;
 		return;
 	}

@@ -242,8 +242,7 @@ unexpected(uint64_t size, uint64_t total)
 	wait_stalled(&t.b, tx, &res);
 	after = ct_state(&t.a).val[2];
 	CT_CHECK(after < before + GROWTH_MAX * 1024,
-		 "%u messages of %" PRIu64 " B that nobody receives: memory grew by %" PRIu64
-		 " MiB",
+		 "%u messages of %" PRIu64 " B without a receive: memory grew by %" PRIu64 " MiB",
 		 res.done, size, (after - before) / 1024);
 	ct_note("%u of %u unexpected messages of %" PRIu64 " B were taken, memory grew by %" PRId64
 		" KiB",
@@ -301,8 +300,8 @@ unexpected_tagged(void)
 	wait_stalled(&p.a, tx, &res);
 	after = ct_state(&p.b).val[2];
 	CT_CHECK(after < before + GROWTH_MAX * 1024,
-		 "%u tagged messages that nobody receives: memory grew by %" PRIu64 " MiB",
-		 res.done, (after - before) / 1024);
+		 "%u tagged messages without a receive: memory grew by %" PRIu64 " MiB", res.done,
+		 (after - before) / 1024);
 	ct_pair_close(&p);
 }
 

@@ -271,7 +271,7 @@ deadline_of_sends(void)
 	 * On a loaded machine a send may be posted when the others have already ended the
 	 * connection.
 	 */
-	CT_ONLY(&res, "sends that nobody takes", -ETIMEDOUT, -ENOTCONN);
+	CT_ONLY(&res, "sends without a receive", -ETIMEDOUT, -ENOTCONN);
 	CT_CHECK(ct_status_count(&res, -ETIMEDOUT) > 0,
 		 "%" PRIu64 " MiB went to a side that does not move", n * ct_big() >> 20);
 	CT_CHECK(ct_in_time(res.last_ns / 1000000, 100),

@@ -160,8 +160,7 @@ connect_before_listen(void)
 	peer = ct_try_connect(&a, addr, NULL, 0, 0, 0);
 	CT_CHECK(peer >= 0, "connect: %s", ct_err_text());
 	ct_pump_us(50000);
-	CT_EQ(ct_peer_state(&a, (uint16_t)peer), LEAT_PEER_CONNECTING,
-	      "state while nobody listens");
+	CT_EQ(ct_peer_state(&a, (uint16_t)peer), LEAT_PEER_CONNECTING, "state without a listener");
 	ct.listen = addr;
 	ct_listen(&b, got);
 	ct.listen = listen;
@@ -171,7 +170,7 @@ connect_before_listen(void)
 }
 
 static void
-nobody_there(void)
+no_listener(void)
 {
 	struct ct_side a = ct_near(0);
 	char addr[LEAT_ADDR_MAX];
@@ -447,7 +446,7 @@ const struct ct_test ct_tests_connect[] = {
 	{ .name = "connect.private_data", .fn = private_data, .types = CT_ANY_TYPE },
 	{ .name = "connect.rejected", .fn = rejected, .types = CT_ANY_TYPE },
 	{ .name = "connect.before_listen", .fn = connect_before_listen, .types = CT_ANY_TYPE },
-	{ .name = "connect.nobody_there", .fn = nobody_there, .types = CT_ANY_TYPE },
+	{ .name = "connect.no_listener", .fn = no_listener, .types = CT_ANY_TYPE },
 	{ .name = "connect.no_answer", .fn = no_answer },
 	{ .name = "connect.given_up", .fn = given_up, .types = CT_ANY_TYPE },
 	{ .name = "connect.busy_address", .fn = busy_address, .types = CT_ANY_TYPE },

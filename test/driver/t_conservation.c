@@ -129,7 +129,7 @@ errors_among_good(void)
 	ct_wait_ok(&p.a, tx, n);
 	ct_wait_ok(&p.b, rx, n);
 	ct_wait(&p.a, b1, n, &res);
-	CT_EQ(ct_status_count(&res, -ENOTCONN), n, "sends to nobody with ENOTCONN");
+	CT_EQ(ct_status_count(&res, -ENOTCONN), n, "sends to no peer with ENOTCONN");
 	ct_wait(&p.a, b2, n, &res);
 	CT_EQ(ct_status_count(&res, -EINVAL), n, "sends without a buffer with EINVAL");
 	ct_pair_close(&p);

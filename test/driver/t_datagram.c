@@ -144,7 +144,7 @@ receive_too_small(void)
  * does not grow.
  */
 static void
-nobody_receives(void)
+no_receive(void)
 {
 	const uint32_t n = ct_scaled(20000);
 	uint64_t before, after;
@@ -362,7 +362,7 @@ const struct ct_test ct_tests_datagram[] = {
 	CT_DATAGRAM_TEST("conservation", conservation),
 	CT_DATAGRAM_TEST("too_long_in_the_middle", too_long_in_the_middle),
 	CT_DATAGRAM_TEST("receive_too_small", receive_too_small),
-	CT_DATAGRAM_TEST("nobody_receives", nobody_receives),
+	CT_DATAGRAM_TEST("no_receive", no_receive),
 	CT_DATAGRAM_TEST("cancel_under_fire", cancel_under_fire),
 	CT_DATAGRAM_TEST("cancel_every_other", cancel_every_other),
 	CT_DATAGRAM_TEST("deadline_of_sends", deadline_of_sends),

@@ -149,7 +149,7 @@ deadline_kept(void)
 		 "took %" PRIu64 " ms instead of %" PRIu64, ct_ms_since(start), timeout_ms);
 	CT_EQ(ev.status, -ETIMEDOUT, "status of SHUTDOWN");
 	ct_wait(&p.a, tx, res.posted, &res);
-	CT_ONLY(&res, "sends that nobody took", -ESHUTDOWN);
+	CT_ONLY(&res, "sends without a receive", -ESHUTDOWN);
 	CT_EQ(ct_destroy(&p.a), 0, "destroy");
 	ct_freeze(&p.b, false);
 	ct_event(&p.b, LEAT_EV_DISCONNECTED, p.pb, NULL);
@@ -166,7 +166,7 @@ close_in_time(void)
 	ct_wait_posted(&p.a, ct_pair_big_sends(&p, 6, 0), 1);
 	ct_pump_us(10000);
 	start = leat_now();
-	CT_EQ(ct_close(&p.a, 100 * 1000), -ETIMEDOUT, "close with sends that nobody takes");
+	CT_EQ(ct_close(&p.a, 100 * 1000), -ETIMEDOUT, "close with sends without a receive");
 	CT_CHECK(ct_in_time(ct_ms_since(start), 100), "took %" PRIu64 " ms instead of 100",
 		 ct_ms_since(start));
 	ct_freeze(&p.b, false);

@@ -126,7 +126,7 @@ completion(void)
 	ct_wait_posted(&p.a, tx, 1);
 	fall_asleep(&p.a);
 	ct_result(&p.a, tx, &res);
-	CT_EQ(res.done, 0, "sends that nobody received");
+	CT_EQ(res.done, 0, "sends without a receive");
 	s = messages(LEAT_OP_RECV, LEAT_PEER_ANY, 1, ct_big());
 	rx = ct_stream(&p.b, &s);
 	/*

@@ -172,7 +172,7 @@ side_turn(struct side *s)
 	uint16_t i, n;
 
 	n = leat_ep_poll(s->end.ep, ops, RTE_DIM(ops));
-	check(leat_msg_process(s->end.m, ops, n) == 0, "%s: an op of nobody", s->end.name);
+	check(leat_msg_process(s->end.m, ops, n) == 0, "%s: an op of no connection", s->end.name);
 	n = leat_msg_poll(s->end.m, reqs, RTE_DIM(reqs));
 	for (i = 0; i < n; i++)
 		back(s, reqs[i]);
@@ -184,8 +184,8 @@ side_turn(struct side *s)
 			check(c != NULL, "accept: %s", leat_err_msg());
 			begin(s, c, false);
 		} else {
-			check(leat_msg_handle_event(s->end.m, &ev), "%s: an event of nobody: %s",
-			      s->end.name, ev.text);
+			check(leat_msg_handle_event(s->end.m, &ev),
+			      "%s: an event of no connection: %s", s->end.name, ev.text);
 		}
 	}
 	while (leat_msg_events(s->end.m, &mev, 1) == 1)

@@ -197,7 +197,7 @@ end_turn(struct end *e)
 	uint16_t i, n;
 
 	n = leat_ep_poll(e->ep, ops, RTE_DIM(ops));
-	check(leat_msg_process(e->m, ops, n) == 0, "%s: an op of nobody", e->name);
+	check(leat_msg_process(e->m, ops, n) == 0, "%s: an op of no connection", e->name);
 	n = leat_msg_poll(e->m, reqs, RTE_DIM(reqs));
 	for (i = 0; i < n; i++)
 		talk_back(leat_msg_conn_user(reqs[i]->conn), reqs[i]);
@@ -205,7 +205,7 @@ end_turn(struct end *e)
 		if (ev.type == LEAT_EV_CONNECT_REQ)
 			accept_one(e, &ev);
 		else
-			check(leat_msg_handle_event(e->m, &ev), "%s: an event of nobody: %s",
+			check(leat_msg_handle_event(e->m, &ev), "%s: an event of no connection: %s",
 			      e->name, ev.text);
 	}
 	while (leat_msg_events(e->m, &mev, 1) == 1)

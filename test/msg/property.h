@@ -27,7 +27,6 @@ struct request {
 	struct leat_msg_req req;
 	struct stream *stream;
 	uint64_t k; /* number of the request's message */
-	bool big;   /* the buffer is one of big[] */
 	uint8_t *small;
 	struct iovec iov[PIECES];
 };

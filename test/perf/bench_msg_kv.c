@@ -57,7 +57,7 @@ static struct {
 	struct bench_table *tables; /* results of all sessions */
 	unsigned int *sessions;	    /* sessions so far, of all processes */
 	struct end *end[VARIANTS];  /* two ends of each variant */
-	uint64_t n, few;
+	uint64_t n;
 	const char *device;
 } b;
 

@@ -323,7 +323,7 @@ main(int argc, char **argv)
 		else
 			usage(opt == 'h' ? 0 : 2);
 	}
-	if (argc - optind < 3)
+	if (argc - optind < 3 || connects == 0)
 		usage(2);
 	to = argv[optind++];
 	port = argv[optind++];

@@ -156,7 +156,7 @@ peer_turn(struct peer *p)
 	bool was_up = c->up;
 	uint32_t n;
 
-	if (conn_step(c, 0) != 0 && (c->broken || conn_readable(c) == 0 || c->closed)) {
+	if (conn_step(c, 0) != 0) {
 		end_peer(p, c->broken ? c->why : NULL);
 		return true;
 	}

@@ -91,7 +91,7 @@ expect_none(struct leat_channel *ch)
 }
 
 static void
-a_slow_writer_holds_nobody_up(void **state)
+a_slow_writer_holds_up_no_reader(void **state)
 {
 	struct leat_channel_info info;
 	struct trio t;
@@ -155,7 +155,7 @@ several_slow_writers(void **state)
  * the reservation, and no other wake-up will come.
  */
 static void
-who_waits_goes_past_it(void **state)
+a_waiting_reader_goes_past_it(void **state)
 {
 	static const enum leat_channel_wait_how hows[] = {
 		LEAT_CHANNEL_WAIT_NOTIFY, LEAT_CHANNEL_WAIT_SPIN, LEAT_CHANNEL_WAIT_PAUSE,
@@ -267,7 +267,7 @@ the_end_waits_for_it(void **state)
  * set aside prevents both: the writer's abort wakes the participant.
  */
 static void
-its_end_wakes_who_sleeps(void **state)
+its_end_wakes_sleepers(void **state)
 {
 	struct leat_channel_opts opts = { .check_ms = 60000 };
 	unsigned int i;
@@ -318,7 +318,7 @@ its_end_wakes_who_sleeps(void **state)
  * aborts it, or commits it and the frame is read or overwritten.
  */
 static void
-bursts_and_aborts(void **state)
+room_and_aborts(void **state)
 {
 	struct trio t;
 	uint32_t n;
@@ -432,13 +432,13 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_slow_writer_holds_nobody_up),
+		cmocka_unit_test(a_slow_writer_holds_up_no_reader),
 		cmocka_unit_test(several_slow_writers),
-		cmocka_unit_test(who_waits_goes_past_it),
+		cmocka_unit_test(a_waiting_reader_goes_past_it),
 		cmocka_unit_test(one_writers_order_holds),
 		cmocka_unit_test(the_end_waits_for_it),
-		cmocka_unit_test(its_end_wakes_who_sleeps),
-		cmocka_unit_test(bursts_and_aborts),
+		cmocka_unit_test(its_end_wakes_sleepers),
+		cmocka_unit_test(room_and_aborts),
 		cmocka_unit_test(its_writer_dies),
 		cmocka_unit_test(a_mark_that_lies),
 	};

@@ -235,7 +235,7 @@ consuming_some(void **state)
  * all participants that it ever had.
  */
 static void
-counters_are_of_who_has_the_slot(void **state)
+counters_are_of_the_slots_owner(void **state)
 {
 	struct leat_channel *ch, *other;
 	struct leat_channel_info info;
@@ -274,7 +274,7 @@ main(void)
 		cmocka_unit_test(too_small_a_buffer_learns_the_size),
 		cmocka_unit_test(a_burst_says_what_became_of_it),
 		cmocka_unit_test(consuming_some),
-		cmocka_unit_test(counters_are_of_who_has_the_slot),
+		cmocka_unit_test(counters_are_of_the_slots_owner),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -452,7 +452,7 @@ its_frames_are_read_at_the_end(void **state)
  * last frames wakes the others, whether they wait in a call or in an event loop.
  */
 static void
-who_is_through_wakes_the_others(void **state)
+last_frames_wake_the_others(void **state)
 {
 	const struct leat_channel_conf conf = { .size = SIZE,
 						.participants = 4,
@@ -517,7 +517,7 @@ main(void)
 		cmocka_unit_test(each_cause_counts_for_itself),
 		cmocka_unit_test(all_is_read_when_it_is),
 		cmocka_unit_test(its_frames_are_read_at_the_end),
-		cmocka_unit_test(who_is_through_wakes_the_others),
+		cmocka_unit_test(last_frames_wake_the_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -321,11 +321,6 @@ test_rank_0_missing(void **state)
 	kill_child(c);
 }
 
-struct stayer {
-	struct test_dir *d;
-	uint32_t rank, size;
-};
-
 /* Open, and do not come to the fence. */
 static int
 open_and_never_come(void *arg)
