@@ -11,7 +11,7 @@
  *       answer  "lrbw" 4, version 2, 0 2, card
  *       refusal a status, and a text of RB_TEXT bytes
  *     NODES     no bytes
- *       answer  token 4, lcores 2, port 2 of each
+ *       answer  token 4, lcores 2, each lcore: port 2
  *       refusal as above
  *     MEET      phase 1; RB_MEET_END: a result
  *       answer  a bit for each lost rank, RB_LOST_LEN bytes
@@ -27,9 +27,10 @@
  *     sizes     items 4, each: lo 4, hi 4
  *     result    lcores 2, kinds 2, each lcore: tally; each kind: a histogram, as
  *               leat_histogram_pack() writes it
- *     tally     each counter 8, in the order of put_tally(); errors that are not 0:
- *               number of them 2, each: index 2, count 8; others 4; first: what 4, from 4, to 4,
- *               response 1, kind 1, 0 2, id, offset, expected, got 8 each
+ *     tally     each counter 8, in the order of put_tally(); counters of errors, of which those
+ *               that are 0 are left out: their number 2, each: index 2, count 8; then the
+ *               CPU time of other threads, per mille 4; then the first wrong message: what 4,
+ *               from 4, to 4, response 1, kind 1, 0 2, id 8, offset 8, expected 8, got 8
  *
  * Magic and version have the same place in all versions, so that two programs of different versions
  * notice the difference.

@@ -22,9 +22,10 @@ struct msg_below {
 	bool calling; /* a callback of the application runs */
 	bool soon;    /* look for events as soon as there are no requests to give out */
 	/* stop */
-	uint64_t stop_at;	 /* time at which the stop was noticed, cycles; 0: no stop */
-	bool cut;		 /* the time for sends is up */
-	char left[MSG_LEFT_MAX]; /* sends that the stop gave up; "": none */
+	uint64_t stop_at; /* time at which the stop was noticed, cycles; 0: no stop */
+	bool cut;	  /* the time for sends is up */
+	/* description of the sends that had not completed when that time was up; "": none */
+	char left[MSG_LEFT_MAX];
 };
 
 /*

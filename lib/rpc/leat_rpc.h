@@ -314,12 +314,18 @@ struct leat_rpc_event {
 	struct leat_rpc_session *session; /**< its session; CLOSED: no longer valid */
 	void *user;			  /**< leat_rpc_session_conf.user */
 	/**
-	 * ENDED, DOWN: 0: the other side closed cleanly; else as leat_event.status, or
-	 * -ECONNREFUSED: refused, text has the reason and the limit; -EPROTO: one side broke the
-	 * protocol; -EPROTONOSUPPORT: the other side does not speak the protocol.
+	 * ENDED, DOWN:
+	 * - 0: the other side closed cleanly
+	 * - -ECONNREFUSED: the application refused the session, or the other side has as many
+	 *   sessions as it allows; text says which, and the errno or this number
+	 * - -EPROTO: one side broke the protocol
+	 * - -EPROTONOSUPPORT: the other side does not speak the protocol
+	 * - else as leat_event.status
 	 *
-	 * CLOSED: 0; -ETIMEDOUT: requests were left when the timeout passed; or the status with
-	 * which the session had ended or was down before.
+	 * CLOSED:
+	 * - 0
+	 * - -ETIMEDOUT: requests were left when the timeout passed
+	 * - else the status with which the session had ended or was down before
 	 */
 	int status;
 	char text[LEAT_EVENT_TEXT]; /**< human-readable reason */

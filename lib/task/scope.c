@@ -69,8 +69,8 @@ branch_unlink(struct leat_scope *s, struct leat_task *t)
 }
 
 /*
- * Tell whether a branch may begin, in a scope of run.c or after a branch could not be started.
- * @return false: the scope was cancelled
+ * Tell whether the next branch may begin. It may not if the scope was cancelled, or an earlier
+ * branch could not be started. (branch_main() asks only if one of the unusual flags is set.)
  */
 static __rte_noinline bool
 branch_begins(const struct leat_scope *s)

@@ -42,7 +42,11 @@ enum ct_cmd {
 	CT_MR, /* arg[0]: bytes, arg[1]: access, arg[2]: seed -> err: region, rkey */
 	/* arguments as CT_MR_FILL -> val[0]: offset of the first wrong byte, or -1 */
 	CT_MR_CHECK,
-	CT_MR_FILL,  /* arg[0]: region, arg[1]: offset, arg[2]: bytes, arg[3]: seed, arg[4]: at */
+	/*
+	 * arg[0]: region, arg[1]: offset, arg[2]: bytes, arg[3]: seed, arg[4]: position in the
+	 * seed's sequence of bytes
+	 */
+	CT_MR_FILL,
 	CT_MR_PEEK,  /* arg[0]: region, arg[1]: offset -> val[0] */
 	CT_MR_POKE,  /* arg[0]: region, arg[1]: offset, arg[2]: value */
 	CT_MR_DEREG, /* arg[0]: region */

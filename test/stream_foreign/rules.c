@@ -11,7 +11,7 @@
 #define KEEPALIVE_MS 3000
 /* Keepalives may be early or late by this time: the machine may be busy, or emulated. */
 #define KEEPALIVE_SLACK_MS 1000
-/* Time for which no byte moves when both sides are full. */
+/* The buffers of both sides count as full when no byte has moved for this time. */
 #define FULL_MS 1000
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
