@@ -110,8 +110,8 @@ exposed(const struct gw_conf *conf)
 	struct leat_dev_info info;
 	struct gw_where where;
 
-	/* Only this process can reach a one_process device. Without a device gw_open() fails. */
-	if (!conf->reverse && (gw_device(conf, &info) < 0 || info.one_process))
+	/* Without a device gw_open() fails. */
+	if (!conf->reverse && (gw_device(conf, &info) < 0 || info.one_host))
 		return false;
 	return gw_where_parse(conf->listen, true, &where) < 0 || !gw_where_local(&where);
 }

@@ -388,5 +388,6 @@ ofi_dev_info(const struct leat_dev *dev, struct leat_dev_info *info)
 	 */
 	info->unexpected_bounded = false;
 	info->cancel_send = false;
+	info->one_host = (d->prov->quirks & OFI_Q_SHM) != 0;
 	info->wait = d->prov->wait;
 }

@@ -38,7 +38,7 @@ static void
 ring_info(const struct leat_dev *dev, struct leat_dev_info *info)
 {
 	ring_dev_info(leat_dev_drv(dev), info);
-	info->one_process = true;
+	info->one_process = info->one_host = true;
 	info->wait = ring_fence_offered();
 }
 

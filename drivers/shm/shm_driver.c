@@ -108,6 +108,7 @@ shm_info(const struct leat_dev *dev, struct leat_dev_info *info)
 	info->tx_depth_max = RTE_MIN(info->tx_depth_max, (uint32_t)SHM_DEPTH_MAX);
 	info->dead_peer_ms = info->dead_peer_ms > 0 ? SHM_DEAD_PEER_MS : 0;
 	info->max_peers = SHM_MAX_PEERS;
+	info->one_host = true;
 	info->wait = ring_fence_offered();
 }
 

@@ -3,6 +3,7 @@
 """
 
 import json
+import os
 import re
 import socket
 
@@ -11,6 +12,7 @@ from gw_lib import CPU_A, Port, Proc, Server, case, check, expect_ok, main, need
 CPU = ["-l", str(CPU_A)]
 RING = CPU + ["--vdev=fabric_ring0"]
 TCP = CPU + ["--vdev=fabric_ofi0,provider=tcp"]
+SHM = CPU + ["--vdev=fabric_shm0"]
 LEG = ["--listen", "a:1", "--backend", "unix:/nowhere"]
 
 
@@ -110,8 +112,11 @@ def open_to_others():
         bad(2, "asks for no password", TCP, ["--listen", "0.0.0.0:0", "--backend", s.sock])
         starts(TCP, ["--listen", "0.0.0.0:0", "--backend", s.sock, "--allow", "10.0.0.0/8"])
         starts(TCP, ["--listen", "127.0.0.1:0", "--backend", s.sock])
-        # The ring device's addresses are names within the process, so any of them is allowed.
+        # Devices that connect processes of this machine only: any address is allowed.
         starts(RING, ["--listen", "0.0.0.0:1", "--backend", s.sock])
+        starts(SHM, ["--listen", "shm:gateway-%d" % os.getpid(), "--backend", s.sock])
+        starts(CPU + ["--vdev=fabric_ofi0,provider=shm"],
+               ["--listen", "0.0.0.0:0", "--backend", s.sock])
         bad(2,
             "0.0.0.0:0 can be reached from other machines, .* sees clients of the gateway only: "
             "say who may connect",
