@@ -196,7 +196,7 @@ register_commands(void)
 	if (ret == 0)
 		ret = rte_telemetry_register_cmd(
 			"/leat/msg", cmd_msg,
-			"A message context and its connections. Parameters: id[,first place]");
+			"A message context and its connections. Parameters: id[,slot of the first connection]");
 	if (ret < 0)
 		LEAT_LOG(WARNING, msg, "telemetry commands are missing: %s", rte_strerror(-ret));
 }

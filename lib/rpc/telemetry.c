@@ -261,7 +261,7 @@ begin(void)
 	if (ret == 0)
 		ret = rte_telemetry_register_cmd("/leat/rpc", cmd_rpc,
 						 "A context of remote calls and its sessions. "
-						 "Parameters: id[,first place]");
+						 "Parameters: id[,slot of the first session]");
 	if (ret < 0)
 		LEAT_LOG(WARNING, rpc, "telemetry commands are missing: %s", rte_strerror(-ret));
 }

@@ -199,7 +199,7 @@ register_commands(void)
 	if (ret == 0)
 		ret = rte_telemetry_register_cmd(
 			"/leat/stream", cmd_stream,
-			"A net and its streams. Parameters: id[,first place]");
+			"A net and its streams. Parameters: id[,slot of the first stream]");
 	if (ret < 0)
 		LEAT_LOG(WARNING, stream, "telemetry commands are missing: %s", rte_strerror(-ret));
 }

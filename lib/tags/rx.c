@@ -201,7 +201,7 @@ static const char *
 stale(struct tags_peer *p)
 {
 	return accepts_segments(p) && ++p->stale > TAGS_STALE_MAX
-		       ? "it sent segments of other connections"
+		       ? "it sent segments with the tokens of other connections"
 		       : "";
 }
 
