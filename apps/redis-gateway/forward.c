@@ -146,7 +146,9 @@ accepted(struct leat_stream *s, void *arg)
 	/* admit() may have let in several peers before the first of them became a client. */
 	if (gw->draining || gw->nb_clients >= gw->conf.clients) {
 		GW_COUNT(gw->stats.refused_clients, 1);
-		gw_refuse(gw, leat_stream_peer(s), "there are as many clients as --clients allows");
+		gw_refuse(gw, leat_stream_peer(s),
+			  gw->draining ? "the gateway is stopping"
+				       : "there are as many clients as --clients allows");
 		leat_stream_abort(s);
 		return;
 	}

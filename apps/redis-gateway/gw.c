@@ -27,10 +27,16 @@ gw_refuse(struct gw *gw, const char *peer, const char *why)
 {
 	const uint64_t now = leat_now();
 
-	if (gw->refusal_logged != 0 && now - gw->refusal_logged < leat_us_to_cycles(REFUSAL_US))
+	if (gw->refusal_logged != 0 && now - gw->refusal_logged < leat_us_to_cycles(REFUSAL_US)) {
+		gw->refusals_unlogged++;
 		return;
+	}
+	LEAT_LOG(WARNING, app,
+		 "gateway: %s: %s: not let in: %s (and %" PRIu64
+		 " more since the last of these lines)",
+		 gw->stats.name, peer, why, gw->refusals_unlogged);
 	gw->refusal_logged = now;
-	LEAT_LOG(WARNING, app, "gateway: %s: %s: not let in: %s", gw->stats.name, peer, why);
+	gw->refusals_unlogged = 0;
 }
 
 /* ---- drain and close ---- */

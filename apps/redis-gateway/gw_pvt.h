@@ -128,6 +128,7 @@ struct gw {
 	bool draining;
 	uint64_t drain_at;	 /* cycles: next look at the clients */
 	uint64_t refusal_logged; /* cycles: last refusal that was logged; 0: none */
+	uint64_t refusals_unlogged;
 
 	struct gw_stats stats; /* the reactor's thread writes, any thread reads */
 	struct leat_histogram *latency;

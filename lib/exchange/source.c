@@ -10,8 +10,9 @@
  *                       sent its PROOF the connection stays: its connector may be up already, and
  *                       an eviction would not stop a hostile client, which can send READY as well.
  *     established       at most source_max of one source. When all slots are in use a new connector
- *                       is told BUSY and tries again. The next free slot is for the waiter: of
- *                       the sources told BUSY, the one with the fewest connections.
+ *                       is told BUSY and tries again. The next free slot is kept from sources
+ *                       with more connections than the waiter. The waiter is the one of the sources
+ *                       told BUSY that has the fewest connections.
  *
  * A connection is ripe after twice the time that the last one took from ACCEPT to READY, but not
  * before RIPE_US nor after RIPE_MAX_US. Each eviction doubles the time until a connection is ripe,

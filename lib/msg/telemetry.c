@@ -194,9 +194,9 @@ register_commands(void)
 					 "Ids of message contexts and their endpoints. Takes no "
 					 "parameters");
 	if (ret == 0)
-		ret = rte_telemetry_register_cmd(
-			"/leat/msg", cmd_msg,
-			"A message context and its connections. Parameters: id[,slot of the first connection]");
+		ret = rte_telemetry_register_cmd("/leat/msg", cmd_msg,
+						 "A message context and its connections. "
+						 "Parameters: id[,slot of the first connection]");
 	if (ret < 0)
 		LEAT_LOG(WARNING, msg, "telemetry commands are missing: %s", rte_strerror(-ret));
 }

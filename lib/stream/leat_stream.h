@@ -56,10 +56,10 @@
  * here does, except leat_stream_net_close(), which drives the net itself. A callback may close the
  * stream that it is called for, and any other.
  *
- * Modes. On devices that keep the order of writes (leat_dev_info.write_order: verbs RC, ring) the
- * bytes on the wire are those of Redis and Valkey, so their clients and servers can be peers. On
- * other devices (libfabric's) both sides must be leat's: there are two windows per direction, and
- * each WRITE_IMM is a notice that carries its sequence number and offset. So a notice that
+ * Modes. On devices that keep the order of writes (leat_dev_info.write_order: verbs RC, ring, shm)
+ * the bytes on the wire are those of Redis and Valkey, so their clients and servers can be peers.
+ * On other devices (libfabric's) both sides must be leat's: there are two windows per direction,
+ * and each WRITE_IMM is a notice that carries its sequence number and offset. So a notice that
  * overtakes an earlier one does not announce bytes that have not arrived (doc/guide/stream.md).
  *
  * Memory. Each stream has its own window and send buffer, mapped and registered for it alone. Their
@@ -147,6 +147,7 @@ struct leat_stream_net_conf {
 	uint64_t mem_max;
 	/**
 	 * Largest window that a peer may announce, bytes; a larger one ends its stream. 0: 1 GiB.
+	 * In mode WINDOWS it has no effect: the limit is LEAT_STREAM_RX_MAX.
 	 */
 	uint32_t peer_window_max;
 	/**

@@ -23,7 +23,8 @@
  *
  *     agent: read the record, read the sequence again; same and even: the copy is whole
  *
- * python/leat_tune/_block.py reads the file; doc/guide/tune.md describes it for other readers.
+ * python/leat_tune/_block.py reads the file; doc/guide/tune-agents.md describes it for other
+ * readers.
  */
 
 #include <assert.h>
@@ -60,7 +61,7 @@ struct tune_block_head {
 	uint64_t dropped;    /* objects and rows without room for their record */
 	char program[64];
 };
-static_assert(sizeof(struct tune_block_head) == 184, "numbers of tune.md");
+static_assert(sizeof(struct tune_block_head) == 184, "numbers of tune-agents.md");
 
 struct tune_block_slot {
 	uint32_t offset; /* offset of a record; 0: free slot */
@@ -88,7 +89,7 @@ struct tune_block_record {
 	char name[64];
 	/* settings, report */
 };
-static_assert(sizeof(struct tune_block_record) == 144, "numbers of tune.md");
+static_assert(sizeof(struct tune_block_record) == 144, "numbers of tune-agents.md");
 
 struct tune_block_schema {
 	uint64_t hash;
@@ -110,7 +111,7 @@ struct tune_block_change {
 	char name[32];	  /* name of the setting */
 	char from[TUNE_VALUE_MAX], to[TUNE_VALUE_MAX];
 };
-static_assert(sizeof(struct tune_block_change) == 392, "numbers of tune.md");
+static_assert(sizeof(struct tune_block_change) == 392, "numbers of tune-agents.md");
 
 /* A lease: settings of an object that a session holds. */
 struct tune_block_lease {
@@ -121,6 +122,6 @@ struct tune_block_lease {
 	uint64_t expires_ns; /* 0: the lease ends with its session */
 	char who[TUNE_WHO_MAX];
 };
-static_assert(sizeof(struct tune_block_lease) == 96, "numbers of tune.md");
+static_assert(sizeof(struct tune_block_lease) == 96, "numbers of tune-agents.md");
 
 #endif /* TUNE_BLOCK_H */
