@@ -195,7 +195,8 @@ struct leat_dev_info {
 	/** endpoints can have a wait object, to sleep until something happens: leat_ep_conf.wait */
 	bool wait;
 	bool one_process; /**< the device connects endpoints of one process only */
-	bool one_host; /**< the device connects processes of one machine only; set if one_process is */
+	/** the device connects processes of one machine only; true if one_process is */
+	bool one_host;
 	/**
 	 * Messages and writes posted to a peer (SEND, WRITE, WRITE_IMM) take effect there in the
 	 * order of posting. Of a long SEND that the library sends in pieces (ops_software), only
