@@ -18,8 +18,8 @@
  *     |   length    | rights |  number | check |      length 0: too long for the field
  *
  * The number is random, so a peer can't compute the key of a region from the key of another one,
- * but the number has only 13 bits. The seal does not protect against a malicious peer: the provider at the
- * target still checks.
+ * but the number has only 13 bits. The seal does not protect against a malicious peer: the provider
+ * at the target still checks.
  */
 
 #include <errno.h>

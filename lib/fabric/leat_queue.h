@@ -34,7 +34,10 @@
 extern "C" {
 #endif
 
-/** Unit of the hold-back times: 2^LEAT_QUEUE_HOLD_SHIFT cycles. */
+/**
+ * Unit of the hold-back times: 2^LEAT_QUEUE_HOLD_SHIFT cycles. The time of one hold is kept in 32
+ * bits of this unit: a hold of more than 2^40 cycles (some minutes) is counted too short.
+ */
 #define LEAT_QUEUE_HOLD_SHIFT 8
 
 /** A FIFO of ops in flight. Initialise with leat_queue_init(); the fields are private. */

@@ -408,7 +408,7 @@ note_given(const struct leat_msg *m, const struct leat_msg_req *req)
 		c->given_turn = m->turn;
 		c->given = 0;
 	}
-	c->given++;
+	c->given += c->given < UINT16_MAX;
 	c->want = RTE_MAX(c->given, c->stream);
 }
 

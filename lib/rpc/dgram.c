@@ -42,7 +42,7 @@ rpc_dgram_window_set(struct leat_rpc_session *s)
 
 	if (unlikely(dg->cc != NULL)) {
 		const float window = dg->cc_state.window;
-		uint32_t out = window < 1 ? 1 : (uint32_t)RTE_MIN(window, (float)dg->window);
+		uint32_t out = window >= 1 ? (uint32_t)RTE_MIN(window, (float)dg->window) : 1;
 
 		/* The span includes packets acknowledged by sack, which are not on the way. */
 		most = RTE_MIN(most, out + span - dg->nb_out);
@@ -87,6 +87,20 @@ head_put(struct leat_rpc_session *s, struct rpc_packet *p, uint8_t flags, uint32
 	dg->ack_now = false;
 }
 
+/*
+ * Return the pause after a packet while the window is below 1: 1 / window round trips, at most the
+ * time after which a silent peer is dead; also for a window that is not above 0, or no number.
+ */
+static uint64_t
+pause_of(const struct leat_rpc_session *s)
+{
+	const float window = s->dg->cc_state.window;
+	const float longest = (float)s->rpc->silence;
+	const float pause = window > 0 ? (float)s->dg->srtt / window : longest;
+
+	return (uint64_t)RTE_MIN(pause, longest);
+}
+
 void
 rpc_dgram_number(struct leat_rpc_session *s, struct rpc_packet *p)
 {
@@ -101,9 +115,8 @@ rpc_dgram_number(struct leat_rpc_session *s, struct rpc_packet *p)
 	dg->out[p->seq % RPC_WINDOW_MAX] = p;
 	if (dg->nb_out++ == 0)
 		rpc_dgram_wait_start(s, now);
-	if (unlikely(dg->cc != NULL && dg->cc_state.window < 1)) {
-		/* One packet at a time, 1 / window round trips apart. */
-		rpc_dgram_pace(s, now + (uint64_t)((float)dg->srtt / dg->cc_state.window));
+	if (unlikely(dg->cc != NULL && !(dg->cc_state.window >= 1))) {
+		rpc_dgram_pace(s, leat_time_add(now, pause_of(s)));
 		rpc_dgram_window_set(s);
 	}
 }

@@ -32,7 +32,11 @@ extern "C" {
 
 /** State of a congestion control in one session. */
 struct leat_rpc_cc_state {
-	/** out: packets that may be on the way; values above the credits have no effect */
+	/**
+	 * out: packets that may be on the way; values above the credits have no effect. 0 and less:
+	 * one packet at a time, leat_rpc_conf.silence_us apart, which is also the longest pause
+	 * after a packet for values between 0 and 1.
+	 */
 	float window;
 	uint64_t rtt_ns;  /**< smoothed round trip, ns, set by the library; 0: not known yet */
 	uint64_t priv[6]; /**< the congestion control's own, zeroed before start */

@@ -42,7 +42,7 @@ leat_task_queue_init(struct leat_task_queue *q, void **slots, uint32_t size, con
 static void
 append(struct leat_task_queue *q, void *item)
 {
-	uint32_t i = q->head + q->count;
+	uint64_t i = (uint64_t)q->head + q->count;
 
 	q->slots[i < q->size ? i : i - q->size] = item;
 	q->count++;

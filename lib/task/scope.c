@@ -53,7 +53,7 @@ branch_link(struct leat_scope *s, struct leat_task *t)
 	t->branch_prev = s->last;
 	*s->last = t;
 	s->last = &t->branch_next;
-	t->branch_mark = s->nb_started++;
+	t->branch_mark = s->nb_started++ & ~BRANCH_DECIDES;
 }
 
 static void

@@ -23,7 +23,7 @@
 
 /*
  * Bit of leat_task.branch_mark: the end of this branch may decide (leat_scope_winner()). The other
- * bits are the branch's number.
+ * bits are the branch's number, modulo 2^31.
  */
 #define BRANCH_DECIDES 0x80000000U
 

@@ -6,6 +6,7 @@
  */
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "rpc_raw.h"
@@ -570,11 +571,12 @@ test_swift(void **state)
 	assert_true(st.window == before);
 }
 
-/* A window that permits a packet every tenth round trip: slow, but not stuck. */
+static float tiny_window;
+
 static void
 tiny_start(struct leat_rpc_cc_state *st)
 {
-	st->window = 0.1f;
+	st->window = tiny_window;
 }
 
 static void
@@ -586,36 +588,49 @@ tiny_acked(struct leat_rpc_cc_state *st, uint64_t rtt_ns, uint32_t packets, uint
 	st->priv[0]++;
 }
 
-static void
-test_pace(void **state)
+/* Make n calls with this window, the clock advancing by step per turn. @return the time taken */
+static uint64_t
+calls_take(float window, unsigned int n, uint64_t step)
 {
 	static const struct leat_rpc_cc tiny = { "tiny", tiny_start, tiny_acked, NULL };
 	struct leat_rpc_session *s;
-	uint64_t begun;
-	unsigned int i;
+	uint64_t begun, took;
+	uint32_t i;
 
-	(void)state;
+	tiny_window = window;
 	a.conf.cc = &tiny;
+	a.nb_back = 0;
 	s = connected();
-	post_many(s, 200);
+	post_many(s, n);
 	begun = now;
-	for (i = 0; a.nb_back < 200 && i < 100000; i++) {
-		now += MS / 20;
+	for (i = 0; a.nb_back < n && i < 100000; i++) {
+		now += step;
 		drive(1);
 	}
-	assert_int_equal(a.nb_back, 200);
-	/*
-	 * 200 requests are at least six bursts of 32, each in one packet. Only every tenth round
-	 * trip permits a packet, and each direction takes 0.1 ms.
-	 */
-	assert_true(now - begun > 5 * MS);
+	took = now - begun;
+	assert_int_equal(a.nb_back, n);
 	a.closes = b.closes = true;
-	assert_int_equal(leat_rpc_close(s, 1000000), 0);
+	assert_int_equal(leat_rpc_close(s, 60000000), 0);
 	for (i = 0; stats_of(&a).sessions + stats_of(&b).sessions > 0 && i < 100000; i++) {
-		now += MS / 20;
+		now += step;
 		drive(1);
 	}
 	assert_int_equal(stats_of(&a).sessions + stats_of(&b).sessions, 0);
+	return took;
+}
+
+static void
+test_pace(void **state)
+{
+	static const float windows[] = { 0, -1, 1e-38f, NAN };
+	unsigned int i;
+
+	(void)state;
+	/* Six packets at least; one in ten round trips, each of 0.2 ms. */
+	assert_true(calls_take(0.1f, 200, MS / 20) > 5 * MS);
+	/* A window that is not usable delays packets, but does not stop the session. */
+	for (i = 0; i < RTE_DIM(windows); i++)
+		(void)calls_take(windows[i], 64, MS);
 }
 
 static void

@@ -198,6 +198,24 @@ all_cases(void *arg)
 
 RULE(test_cases, all_cases)
 
+/* A branch with a number of 2^31 or more does not count as one that decides. */
+static int
+late_branch(void *arg)
+{
+	struct plan p = { .us = 1, .ret = 3 };
+	struct leat_scope s;
+
+	(void)arg;
+	leat_scope_init(&s);
+	s.nb_started = s.nb_ended = UINT32_C(1) << 31;
+	leat_scope_branch(&s, "late", sleeps_and_returns, &p, NULL);
+	assert_int_equal(leat_scope_wait(&s), 0);
+	assert_int_equal(leat_scope_winner(&s, NULL, NULL), -ENOENT);
+	return 0;
+}
+
+RULE(test_late_branch, late_branch)
+
 /* A policy stays, until it is changed between two rounds. */
 static int
 policy_stays(void *arg)
@@ -386,6 +404,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_cases),
+		TEST(test_late_branch),
 		TEST(test_policy_stays),
 		TEST(test_success_after_the_end),
 		TEST(test_break_under_policy),
