@@ -213,8 +213,8 @@ static const struct ofi_provider providers[] = {
 	{
 		/*
 		 * The old RDM provider over TCP; deprecated, and removed in 2.0. The target
-		 * acknowledges writes without FI_DELIVERY_COMPLETE as well. It takes any number of
-		 * receives; fi_info says 256.
+		 * acknowledges writes even if they were posted without FI_DELIVERY_COMPLETE. Any
+		 * number of receives can be posted; fi_info says 256.
 		 * - KEY_SEALED: the target executes atomics whatever rights its region has.
 		 * - PEEKS: see ofi_window.c.
 		 * - No inject: an injected message still arrives after the death of its sender was

@@ -93,7 +93,10 @@ ring_ep_disarm(struct leat_ep *ep)
 	uint64_t count;
 
 	__atomic_store_n(&in->mbox->asleep, 0, __ATOMIC_RELAXED);
-	/* A peer that saw asleep before may still write after this: the next sleep ends at once. */
+	/*
+	 * A peer that read 1 from `asleep` before this store may write to fd after this read. Then
+	 * the next sleep ends at once.
+	 */
 	if (read(in->mbox->fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
 		LEAT_LOG(DEBUG, driver, "ring: eventfd: %s", strerror(errno));
 }

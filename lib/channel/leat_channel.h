@@ -407,8 +407,8 @@ LEAT_CHANNEL_API int leat_channel_consume_some(struct leat_channel *ch, unsigned
 LEAT_CHANNEL_API int leat_channel_held(const struct leat_channel *ch,
 				       struct leat_channel_frame *frames, unsigned int n);
 /**
- * Give the held frames back, to other readers or to this one again, out of order. A frame that was
- * delivered LEAT_CHANNEL_DELIVERIES times is dropped.
+ * Give the held frames back. Other readers, or this one, receive them again, possibly after frames
+ * that were sent later. A frame that was delivered LEAT_CHANNEL_DELIVERIES times is dropped.
  * @return 0; -EINVAL: no frame is held
  */
 LEAT_CHANNEL_API int leat_channel_give_back(struct leat_channel *ch);

@@ -174,7 +174,7 @@ deactivate(struct leat_poller *p, enum leat_poller_state state)
 	set_state(p, state);
 	r->dirty = 1;
 	if (leat_reactor_self() == r)
-		/* Within a turn: the next housekeeping, now due, takes the poller out of active. */
+		/* Within a turn: housekeeping, now due, removes the poller from r->active. */
 		r->due = 0;
 	else
 		reactor_pollers_compact(r);

@@ -97,7 +97,7 @@ call_leave_posted(struct task_call *c, uint32_t to)
 					   __ATOMIC_ACQUIRE);
 }
 
-/* Send the answer; on the called reactor, or on the thread that destroys it. */
+/* Send the answer. Runs on the called reactor, or on the thread that destroys that reactor. */
 static void
 answer(struct task_call *c)
 {
@@ -208,9 +208,8 @@ leat_task_call(struct leat_reactor *r, int (*fn)(void *arg), void *arg, int *ret
 	c = call_new(ts);
 	if (unlikely(c == NULL))
 		return leat_err(ENOMEM, "call %s: no memory", leat_reactor_name(r));
-	*c = (struct task_call){
-		.ts = ts, .wait = &cw, .fn = fn, .arg = arg, .state = CALL_POSTED
-	};
+	*c = (struct task_call){ .ts = ts, .wait = &cw, .fn = fn, .arg = arg };
+	c->state = CALL_POSTED;
 	task_wait_init(&cw.w, &call_type);
 	cw.call = c;
 	(void)rte_strscpy(cw.to, leat_reactor_name(r), sizeof(cw.to));

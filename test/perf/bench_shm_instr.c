@@ -5,8 +5,8 @@
  * sides in one thread, which is the same work as in two processes, without the polls while one side
  * waits for the other.
  *
- *     bench-shm-instr --count   run each case once, inside bench_counted(), whose instructions
- *                               count-instructions counts
+ *     bench-shm-instr --count   run each case once, in bench_counted(): the script
+ *                               count-instructions counts the instructions of that function
  */
 
 #include <stdio.h>

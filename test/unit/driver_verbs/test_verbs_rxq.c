@@ -397,7 +397,7 @@ credits(void **state)
 
 	(void)state;
 	setup_model(true);
-	/* a peer that is not leat has no credits, so its sends are not counted */
+	/* Credits are not used with a peer that is not leat: sends to it are not limited. */
 	assert_true(vb_credit_take(&conns[1]));
 	vb_credit_start(&conns[0], &h);
 	for (i = 0; i < 3; i++)

@@ -259,8 +259,8 @@ test_over(void **state)
 }
 
 /*
- * The connection has ended when a message is dropped: its sender can't be told. The message after
- * it is received nevertheless.
+ * A message is dropped after the connection has ended, so its sender can't be told. The next
+ * message is received nevertheless.
  */
 static void
 test_over_behind_dropped(void **state)

@@ -254,7 +254,7 @@ test_large_bytes(void **state)
 static void
 test_recv_bytes(void **state)
 {
-	/* control: credit to id 6, granted to 3 */
+	/* control message: credit for messages up to id 6, payloads granted up to id 3 */
 	static const uint8_t ctrl0[16] = { 6, 0, 0, 0, 3 };
 	struct leat_msg_req rx[3];
 	struct leat_msg_conn *c;
