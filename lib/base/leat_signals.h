@@ -6,7 +6,8 @@
 /**
  * @file
  * For leat's libraries and for drivers: keep the application's signal handlers while a library that
- * would install its own is loaded or used for the first time.
+ * would install its own is loaded or used for the first time. Needs POSIX: with -std=c11 define
+ * _POSIX_C_SOURCE.
  */
 
 #include <signal.h>
