@@ -32,7 +32,7 @@ start_eal(const struct eal_args *s)
 		int err = rte_errno > 0 ? rte_errno : EINVAL;
 
 		/* EAL may have printed its options: the message comes after them. */
-		(void)fflush(stdout);
+		(void)fflush(NULL);
 		return leat_err(err, "EAL did not start: %s (its own messages are above)",
 				rte_strerror(err));
 	}
