@@ -10,7 +10,10 @@ its own way, so
   - each heading gets the label that the guides' links use (#the-search), prefixed with the file's
     name, because Doxygen's labels must be unique in the whole site;
   - a link to a section becomes a reference to that label;
-  - a link to something that is not in the site (an example, CHANGELOG.md) becomes its path.
+  - a link to something that is not in the site (an example, CHANGELOG.md) becomes its path;
+  - a code span that Doxygen would garble is written in another way: Doxygen takes a single quote
+    for the end of a span with single backticks, shows the backslash before a | in a table, and
+    takes the % off a word.
 """
 
 import os
@@ -20,6 +23,9 @@ import sys
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
 IMAGE = re.compile(r"!\[([^\]]*)\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^(#{1,6}) +(.*?)\s*$")
+# Backticks, text without an empty line, and as many backticks.
+CODE = re.compile(r"(?<!`)(`+)(?!`)((?:[^\n]|\n(?!\s*\n))+?)(?<!`)\1(?!`)")
+SPECIAL = re.compile(r"[\\@&$#<>%\"*_-]")
 UNION = re.compile(r"^([ \t]*)union \{\n(.*?)^\1\};$", re.M | re.S)
 FENCE = re.compile(r"(^[ \t]*```.*?^[ \t]*```[ \t]*$)", re.M | re.S)
 
@@ -46,6 +52,16 @@ class Labels:
 def label(path, fragment=None):
     name = os.path.splitext(os.path.basename(path))[0]
     return f"guide-{name}" + (f"-{fragment}" if fragment else "")
+
+
+def code(match):
+    """Write a code span so that Doxygen shows it as renderers of Markdown do."""
+    marks, text = match.groups()
+    in_table = match.string.startswith("|", match.string.rfind("\n", 0, match.start()) + 1)
+    if (in_table and r"\|" in text) or re.search(r"%\w", text):
+        parts = text.split(r"\|") if in_table else [text]
+        return "<code>" + r"\|".join(SPECIAL.sub(r"\\\g<0>", part) for part in parts) + "</code>"
+    return f"``{text}``" if "'" in text and marks == "`" else match.group(0)
 
 
 class Markdown:
@@ -85,7 +101,7 @@ class Markdown:
             lines.append(self.heading(*found.groups()) if found else line)
         text = IMAGE.sub(lambda m: f"![{m.group(1)}]({os.path.basename(m.group(2))})",
                          "\n".join(lines))
-        return LINK.sub(self.link, text)
+        return CODE.sub(code, LINK.sub(self.link, text))
 
     def run(self, text):
         """Convert a file: cut the text at the lines that begin and end a block of code."""
