@@ -29,8 +29,13 @@ msg_done(struct leat_rpc_req *req)
 	int status = req->status;
 
 	req->done = NULL;
-	/* The caller's library had no packet for the answer: try again. */
-	if (status == -EBUSY && req->refused != 0 && seg->t->status == 0) {
+	/*
+	 * The caller's library had no packet for the answer: try again. An ending session gives its
+	 * requests back with its own status, which can be -EBUSY, too: a request posted again then
+	 * would come back at once, forever.
+	 */
+	if (status == -EBUSY && req->refused != 0 && seg->t->status == 0 &&
+	    req->session->state == RPC_OPEN) {
 		rpc_bulk_msg_post(seg);
 		return;
 	}

@@ -12,6 +12,22 @@ head_len(void)
 	return RPC_HEAD_LEN + (raw.datagram ? RPC_NUMBERS_LEN : 0);
 }
 
+/* Accept b, which connects: see raw_listen(). */
+static void
+raw_accept(const struct leat_event *ev)
+{
+	const struct rpc_hello h = raw_hello();
+	uint8_t buf[RPC_HELLO_LEN];
+	const struct leat_conn_params params = { .priv = buf, .priv_len = sizeof(buf) };
+
+	rpc_hello_put(buf, &h);
+	assert_null(rpc_hello_get(ev->priv, ev->priv_len, &raw.hello));
+	assert_int_equal(leat_ep_accept(raw.ep, ev->peer, &params), 0);
+	raw.peer = ev->peer;
+	raw.accepted = true;
+	raw.up = raw.down = false;
+}
+
 void
 raw_drive(void)
 {
@@ -30,9 +46,12 @@ raw_drive(void)
 		assert_int_equal(leat_ep_post(raw.ep, &op, 1), 1);
 	}
 	while (leat_ep_events(raw.ep, &ev, 1) == 1) {
-		if (ev.type == LEAT_EV_CONNECTED) {
+		if (ev.type == LEAT_EV_CONNECT_REQ) {
+			raw_accept(&ev);
+		} else if (ev.type == LEAT_EV_CONNECTED) {
 			raw.up = true;
-			assert_null(rpc_hello_get(ev.priv, ev.priv_len, &raw.hello));
+			if (!raw.accepted)
+				assert_null(rpc_hello_get(ev.priv, ev.priv_len, &raw.hello));
 		} else {
 			raw.down = true;
 		}
@@ -47,7 +66,14 @@ raw_connect(const uint8_t *hello, uint16_t len)
 
 	assert_true(ret >= 0);
 	raw.peer = (uint16_t)ret;
-	raw.up = raw.down = false;
+	raw.accepted = raw.up = raw.down = false;
+}
+
+void
+raw_listen(char *at, size_t len)
+{
+	assert_int_equal(leat_ep_listen(raw.ep, "raw:0"), 0);
+	assert_int_equal(leat_ep_listen_addr(raw.ep, at, len), 0);
 }
 
 struct rpc_hello

@@ -22,6 +22,7 @@ struct raw {
 	bool datagram;
 	struct rpc_hello hello; /* b's hello */
 	bool up, down;
+	bool accepted; /* b has connected to the peer, not the peer to b */
 	struct leat_op recv[RAW_RECVS], send;
 	uint8_t in[RAW_RECVS][RAW_PACKET], out[2 * RAW_PACKET];
 	uint8_t last[RAW_PACKET]; /* the last packet received */
@@ -42,6 +43,8 @@ void raw_close(void);
 void raw_drive(void);
 struct rpc_hello raw_hello(void);
 void raw_connect(const uint8_t *hello, uint16_t len);
+/* Listen, and write the address to `at`: the peer accepts each connection as its next one. */
+void raw_listen(char *at, size_t len);
 
 /* Write the next packet: begin with a correct head, add items, then send it. */
 void raw_begin(void);

@@ -9,6 +9,9 @@
 #include <string.h>
 
 #include <leat_le.h>
+#include <leat_reactor.h>
+#include <leat_rpc_task.h>
+#include <leat_task.h>
 
 #include "rpc_raw.h"
 
@@ -304,6 +307,110 @@ test_feature(void **state)
 	assert_int_equal(leat_rpc_close(b.accepted, 0), 0);
 }
 
+/* ---- an end in the middle of transfers ---- */
+
+#define DEFERRED 60	/* type of the request whose memory the tasks pull from */
+#define PULLERS 2	/* together they use more slots than there are for transfers */
+#define PULL_PACKETS 16 /* each pulls that many packets */
+
+static struct leat_rpc_incoming *pulled_from;
+
+static int
+on_deferred(struct leat_rpc_incoming *incoming, void *arg)
+{
+	(void)arg;
+	pulled_from = leat_rpc_defer(incoming);
+	assert_non_null(pulled_from);
+	return LEAT_RPC_DEFERRED;
+}
+
+static int
+pull(void *arg)
+{
+	static uint8_t buf[PULLERS][PULL_PACKETS * RAW_PACKET];
+	uint8_t *into = buf[(uintptr_t)arg];
+
+	return leat_rpc_pull(pulled_from, 0, 0, into, sizeof(buf[0]), NULL);
+}
+
+/*
+ * The peer sends a request with memory, answers none of the messages that pull from it, and ends
+ * the session with EBUSY, with which it could also have refused each message. The pulls end.
+ * @param type event of the session's end
+ */
+static void
+end_busy(enum leat_rpc_event_type type)
+{
+	struct leat_reactor *r = leat_reactor_create(NULL);
+	struct leat_tasks *ts = leat_tasks_create(r, NULL);
+	struct leat_task *task[PULLERS];
+	uintptr_t i;
+	int ret;
+
+	assert_non_null(ts);
+	pulled_from = NULL;
+	assert_int_equal(leat_rpc_handler_set(b.rpc, DEFERRED, on_deferred, NULL, 0), 0);
+	raw_begin();
+	rpc_descs_put(raw.out + raw.len + RPC_ITEM_LEN,
+		      &(struct rpc_desc){ .len = 1 << 20, .access = LEAT_RPC_BULK_PULL }, 1);
+	raw_item((struct rpc_item){ .kind = RPC_REQUEST,
+				    .type = DEFERRED,
+				    .num = RAW_FIRST + 1,
+				    .flags = RPC_F_BULK,
+				    .len = 40 });
+	raw_send();
+	raw_until(pulled_from != NULL);
+	for (i = 0; i < PULLERS; i++) {
+		task[i] = leat_task_spawn(ts, "pull", pull, (void *)i);
+		assert_non_null(task[i]);
+	}
+	assert_true(leat_reactor_turn(r) >= 0);
+	raw_until(raw.packets >= RPC_INTERNAL_SLOTS);
+	for (i = 0; i < PULLERS; i++)
+		assert_int_equal(leat_task_state(task[i]), LEAT_TASK_WAITING);
+	raw_begin();
+	raw_item((struct rpc_item){ .kind = RPC_END, .aux = EBUSY });
+	raw_send();
+	raw_until(b.nb_ev[type] == 1);
+	assert_int_equal(b.ev.status, -EBUSY);
+	for (i = 0; i < PULLERS; i++) {
+		while (leat_task_state(task[i]) != LEAT_TASK_DONE)
+			assert_int_equal(leat_reactor_turn(r), 1);
+		assert_int_equal(leat_task_join(task[i], &ret), 0);
+		assert_true(ret < 0);
+	}
+	assert_int_equal(stats_of(&b).transfers, 0);
+	leat_rpc_answer(pulled_from, 0);
+	assert_int_equal(leat_tasks_destroy(ts), 0);
+	assert_int_equal(leat_reactor_destroy(r), 0);
+}
+
+static void
+test_end_busy(void **state)
+{
+	(void)state;
+	end_busy(LEAT_RPC_ENDED);
+}
+
+/* As above, on a session that connects again. */
+static void
+test_end_busy_again(void **state)
+{
+	const struct leat_rpc_session_conf conf = { .reconnect_min_us = 1000000 };
+	const unsigned int ups = b.nb_ev[LEAT_RPC_UP];
+	char at[LEAT_ADDR_MAX];
+
+	(void)state;
+	assert_int_equal(leat_rpc_close(raw.at_b, 0), 0);
+	raw_until(raw.down);
+	raw_listen(at, sizeof(at));
+	raw.at_b = leat_rpc_connect(b.rpc, at, &conf);
+	assert_non_null(raw.at_b);
+	raw_until(raw.up && b.nb_ev[LEAT_RPC_UP] > ups);
+	end_busy(LEAT_RPC_DOWN);
+	assert_int_equal(b.nb_ev[LEAT_RPC_ENDED], 0);
+}
+
 #define on(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int
@@ -338,6 +445,8 @@ main(void)
 		on(test_gone),
 		on(test_get),
 		on(test_feature),
+		on(test_end_busy),
+		on(test_end_busy_again),
 	};
 
 	return cmocka_run_group_tests_name("rpc-bulk-hostile", tests, pair_start, pair_stop);
