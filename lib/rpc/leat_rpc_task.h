@@ -50,7 +50,8 @@ struct leat_rpc_batch;
 /** Callbacks of a reactor for a context. Zeroed means all defaults. */
 struct leat_rpc_reactor_conf {
 	/** Called with a LEAT_EV_CONNECT_REQ: must call leat_rpc_accept() or leat_rpc_refuse().
-	 * NULL: every request is accepted with the default configuration. */
+	 * NULL: every request is accepted with the default configuration. Not called while the
+	 * reactor stops: requests are refused then. */
 	void (*accept)(void *arg, struct leat_rpc *rpc, const struct leat_event *ev);
 	/** Called with an event of a session. NULL: a session that ended is closed. */
 	void (*event)(void *arg, struct leat_rpc *rpc, const struct leat_rpc_event *ev);

@@ -55,6 +55,9 @@ on_event(void *arg, struct leat_ep *ep, const struct leat_event *ev)
 	(void)ep;
 	if (ev->type != LEAT_EV_CONNECT_REQ)
 		(void)leat_rpc_handle_event(rpc, ev);
+	else if (rpc->drain_at != 0)
+		/* The stop would close the session with its first requests in flight. */
+		leat_rpc_refuse(rpc, ev, -ESHUTDOWN);
 	else if (rpc->on.accept != NULL)
 		rpc->on.accept(rpc->on.arg, rpc, ev);
 	else if (leat_rpc_accept(rpc, ev, NULL) == NULL)
@@ -176,6 +179,8 @@ leat_rpc_reactor_add(struct leat_reactor *r, struct leat_rpc *rpc,
 		(void)leat_rpc_reactor_remove(rpc);
 		return ret;
 	}
+	/* The stop of an earlier reactor may not have come to its end. */
+	rpc->drain_at = 0;
 	rpc->on = conf != NULL ? *conf : (struct leat_rpc_reactor_conf){ 0 };
 	return 0;
 }

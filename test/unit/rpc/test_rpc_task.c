@@ -440,6 +440,60 @@ test_stop(void **state)
 	assert_int_equal(req.status, -ECANCELED);
 }
 
+/* ---- stops, and an end outside of the reactor ---- */
+
+static struct end outside;
+
+static void
+turn_stopping(void)
+{
+	turn_until(leat_reactor_state(r) == LEAT_REACTOR_STOPPING);
+}
+
+/*
+ * Turn until the reactor has stopped, and drive the end outside meanwhile.
+ * @return what the last turn returned
+ */
+static int
+turn_out(void)
+{
+	int ret;
+
+	do {
+		ret = leat_reactor_turn(r);
+		end_drive(&outside);
+	} while (ret >= 0);
+	return ret;
+}
+
+/* A context whose reactor stops refuses new sessions, and the stop goes on. */
+static void
+test_stop_refuses(void **state)
+{
+	struct leat_rpc_req req = { .session = sa[0], .type = LATER };
+	int ret = 0;
+
+	(void)state;
+	end_open(&outside, PAIR_RING, NULL);
+	post1(&req);
+	turn_until(b.nb_later == 1);
+	leat_reactor_stop(r, 10000000);
+	turn_stopping();
+	assert_non_null(leat_rpc_connect(outside.rpc, addr, NULL));
+	while (ret >= 0 && outside.nb_ev[LEAT_RPC_ENDED] == 0) {
+		ret = leat_reactor_turn(r);
+		end_drive(&outside);
+	}
+	assert_int_equal(outside.nb_ev[LEAT_RPC_UP], 0);
+	assert_int_equal(outside.ev.status, -ECONNREFUSED);
+	assert_int_equal(nb_accepted, 2);
+	assert_int_equal(leat_rpc_close(outside.ev.session, 0), 0);
+	leat_rpc_answer(b.later[--b.nb_later], 0);
+	assert_int_equal(turn_out(), -ESHUTDOWN);
+	assert_int_equal(req.status, 0);
+	end_close(&outside);
+}
+
 /*
  * The reactor is stopped in the middle of calls: all calls end cleanly, and the device returns all
  * ops.
@@ -490,7 +544,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		on(test_call), on(test_limited), on(test_raced),      on(test_batches),
 		on(test_many), on(test_nested),	 on(test_stop),	      on(test_stop_in_order),
-		on(test_open), on(test_again),	 on(test_again_stop),
+		on(test_open), on(test_again),	 on(test_again_stop), on(test_stop_refuses),
 	};
 
 	return cmocka_run_group_tests_name("rpc-task", tests, pair_start, pair_stop);
