@@ -228,11 +228,9 @@ close_due(struct rpc_timer *timer, uint64_t now)
 	rpc_fail(s, -ETIMEDOUT, "%s", text);
 }
 
-int
-leat_rpc_close(struct leat_rpc_session *s, uint64_t timeout_us)
+static void
+close_begin(struct leat_rpc_session *s, uint64_t when)
 {
-	if (s->closing || s->state == RPC_FREE)
-		return -EALREADY;
 	s->closing = true;
 	s->fast = false;
 	s->pending_events = 0;
@@ -240,13 +238,29 @@ leat_rpc_close(struct leat_rpc_session *s, uint64_t timeout_us)
 	if (s->state == RPC_OVER)
 		rpc_event_queue(s, LEAT_RPC_CLOSED);
 	else if (s->state < RPC_ENDING)
-		rpc_timer_set(s->rpc, &s->close,
-			      timeout_us == 0 || s->state == RPC_CONNECTING
-				      ? 0
-				      : leat_time_add(leat_now(), leat_us_to_cycles(timeout_us)),
-			      close_due);
+		rpc_timer_set(s->rpc, &s->close, s->state == RPC_CONNECTING ? 0 : when, close_due);
 	rpc_work_add(s);
+}
+
+int
+leat_rpc_close(struct leat_rpc_session *s, uint64_t timeout_us)
+{
+	if (s->closing || s->state == RPC_FREE)
+		return -EALREADY;
+	close_begin(s,
+		    timeout_us == 0 ? 0 : leat_time_add(leat_now(), leat_us_to_cycles(timeout_us)));
 	return 0;
+}
+
+void
+rpc_close_by(struct leat_rpc_session *s, uint64_t when)
+{
+	if (s->state == RPC_FREE)
+		return;
+	if (!s->closing)
+		close_begin(s, when);
+	else if (leat_wheel_queued(&s->close.node) && when < s->close.node.expiry)
+		rpc_timer_set(s->rpc, &s->close, when, close_due);
 }
 
 /* ---- events ---- */

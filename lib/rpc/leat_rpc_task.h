@@ -87,8 +87,9 @@ LEAT_API int leat_rpc_reactor_remove(struct leat_rpc *rpc);
  * Create an endpoint and a context on it, and have the calling reactor poll both: leat_ep_create(),
  * leat_rpc_create(), and leat_rpc_reactor_add() in one. The endpoint has room for
  * conf->max_sessions and their credits, does SEND and RECV, and is reliable if the device can; for
- * an endpoint with other properties use the three calls. The reactor's end destroys context and
- * endpoint; they must not be removed or destroyed before.
+ * an endpoint with other properties use the three calls. leat_reactor_destroy() closes the sessions
+ * that are left, and destroys context and endpoint; callbacks may be called until then. Context and
+ * endpoint must not be removed or destroyed before.
  *
  * @param dev name of the device; NULL: the last one of the command line
  * @param conf,on as for the three calls; NULL: defaults

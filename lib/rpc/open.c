@@ -17,7 +17,6 @@
 #define CREDITS_DEFAULT 32
 /* Time limit of leat_rpc_destroy(), and of leat_ep_close() without connections, us. */
 #define CLOSE_US 1000000
-#define BURST 32
 
 static struct leat_dev *
 find_dev(const char *name)
@@ -67,19 +66,25 @@ close_ep(struct leat_ep *ep)
 
 /*
  * Destroy a context and its endpoint: the reactor has ended, or the context could not be added to
- * it. Sessions that were left have been reported by the reactor's stop.
+ * it. Sessions that were left have been reported by the reactor's stop, if there was one: they are
+ * closed here.
  */
 void
 rpc_open_release(struct leat_rpc *rpc)
 {
 	const uint64_t until = leat_time_add(leat_now(), leat_us_to_cycles(CLOSE_US));
-	struct leat_op *ops[BURST];
 	struct leat_ep *ep = rpc->ep;
+	uint32_t i;
 	int ret;
 
-	/* The context can be destroyed when its receives have come back: poll until then. */
+	for (i = 0; i < rpc->max_sessions; i++)
+		rpc_close_by(&rpc->sessions[i], 0);
+	/*
+	 * The context can be destroyed when its sessions are closed and its receives have come
+	 * back: drive it until then.
+	 */
 	while ((ret = leat_rpc_destroy(rpc)) == -EBUSY && leat_now() < until)
-		(void)leat_rpc_process(rpc, ops, leat_ep_poll(ep, ops, BURST));
+		rpc_reactor_turn(rpc);
 	if (ret < 0)
 		LEAT_LOG(ERR, rpc, "%s", leat_err_msg());
 	else

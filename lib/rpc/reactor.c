@@ -81,6 +81,27 @@ poll_once(void *arg, uint64_t now)
 	return n;
 }
 
+void
+rpc_reactor_turn(struct leat_rpc *rpc)
+{
+	struct leat_op *ops[BURST];
+	struct leat_event ev[EVENTS];
+	uint16_t i, n;
+
+	n = leat_ep_poll(rpc->ep, ops, BURST);
+	if (n > 0)
+		on_ops(rpc, rpc->ep, ops, n, 0);
+	n = leat_ep_events(rpc->ep, ev, EVENTS);
+	for (i = 0; i < n; i++) {
+		if (ev[i].type == LEAT_EV_CONNECT_REQ)
+			/* This fails only if the peer has left. */
+			(void)leat_ep_reject(rpc->ep, ev[i].peer);
+		else
+			(void)leat_rpc_handle_event(rpc, &ev[i]);
+	}
+	(void)poll_once(rpc, 0);
+}
+
 static bool
 poll_ready(void *arg)
 {

@@ -521,6 +521,8 @@ void rpc_event_queue(struct leat_rpc_session *s, enum leat_rpc_event_type type);
  * RPC_OPEN and closing: begin to end once no request is under way.
  */
 void rpc_end_run(struct leat_rpc_session *s);
+/* Close a session, at `when` (cycles) at the latest, even if its close allows more time. */
+void rpc_close_by(struct leat_rpc_session *s, uint64_t when);
 /* End a session that was closed here, and has nothing under way any more. */
 void rpc_drained(struct leat_rpc_session *s);
 
@@ -670,6 +672,8 @@ void rpc_timer_set(struct leat_rpc *rpc, struct rpc_timer *timer, uint64_t when,
 void rpc_timer_stop(struct leat_rpc *rpc, struct rpc_timer *timer);
 void rpc_deadlines_run(struct leat_rpc *rpc);
 
+/* reactor.c: do one turn's work of a context whose reactor has ended */
+void rpc_reactor_turn(struct leat_rpc *rpc);
 /* open.c: destroy a context and its endpoint */
 void rpc_open_release(struct leat_rpc *rpc);
 

@@ -421,6 +421,56 @@ test_open(void **state)
 	assert_int_equal(ret, -ESHUTDOWN);
 }
 
+/*
+ * The end of a reactor closes the session that its stop has left open, if there was a stop at all,
+ * and destroys context and endpoint; pair_stop() fails if an endpoint is left.
+ */
+static void
+end_open_left(bool stop)
+{
+	struct leat_reactor *own = leat_reactor_create(NULL);
+	struct leat_tasks *tasks = leat_tasks_create(own, NULL);
+	struct leat_task *task;
+	uint64_t begin;
+	int ret;
+
+	assert_non_null(tasks);
+	task = leat_task_spawn(tasks, "open", open_task, NULL);
+	assert_non_null(task);
+	while (leat_task_state(task) != LEAT_TASK_DONE) {
+		assert_true(leat_reactor_turn(own) >= 0);
+		assert_true(leat_reactor_turn(r) >= 0);
+	}
+	assert_int_equal(leat_task_join(task, &ret), 0);
+	assert_int_equal(ret, 5);
+	if (stop) {
+		leat_reactor_stop(own, 0);
+		do
+			ret = leat_reactor_turn(own);
+		while (ret >= 0);
+		assert_int_equal(ret, -ETIMEDOUT);
+	}
+	assert_int_equal(leat_tasks_destroy(tasks), 0);
+	begin = leat_now();
+	assert_int_equal(leat_reactor_destroy(own), 0);
+	/* Less than the limit of 1 s: neither sessions nor receives were waited for in vain. */
+	assert_in_range(leat_now() - begin, 0, leat_us_to_cycles(800000));
+}
+
+static void
+test_open_left(void **state)
+{
+	(void)state;
+	end_open_left(true);
+}
+
+static void
+test_open_unstopped(void **state)
+{
+	(void)state;
+	end_open_left(false);
+}
+
 /* The error of the reactor's stop names unanswered requests. */
 static void
 test_stop(void **state)
@@ -542,9 +592,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		on(test_call), on(test_limited), on(test_raced),      on(test_batches),
-		on(test_many), on(test_nested),	 on(test_stop),	      on(test_stop_in_order),
-		on(test_open), on(test_again),	 on(test_again_stop), on(test_stop_refuses),
+		on(test_call),		 on(test_limited),	 on(test_raced),
+		on(test_batches),	 on(test_many),		 on(test_nested),
+		on(test_stop),		 on(test_stop_in_order), on(test_open),
+		on(test_again),		 on(test_again_stop),	 on(test_open_left),
+		on(test_open_unstopped), on(test_stop_refuses),
 	};
 
 	return cmocka_run_group_tests_name("rpc-task", tests, pair_start, pair_stop);
