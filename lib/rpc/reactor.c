@@ -113,7 +113,8 @@ poll_ready(void *arg)
 /*
  * Close all sessions when the reactor stops. Each is closed cleanly while the endpoint still
  * works; otherwise packets with the device would wait for receives that the other side has already
- * cancelled. Tasks may still make calls while they end, for a third of the time until `until`.
+ * cancelled. Tasks may still make calls while they end, for a third of the time until `until`. A
+ * further stop can make `until` earlier, and so these times.
  */
 static int
 drain(void *arg, uint64_t until)
@@ -122,24 +123,26 @@ drain(void *arg, uint64_t until)
 	const uint64_t now = leat_now();
 	struct leat_rpc *rpc = arg;
 	struct leat_tasks_stats stats = { 0 };
-	uint64_t left = until == UINT64_MAX ? leat_us_to_cycles(DRAIN_US)
-					    : until - RTE_MIN(until, now);
+	const uint64_t left = until == UINT64_MAX ? leat_us_to_cycles(DRAIN_US)
+						  : until - RTE_MIN(until, now);
+	const uint64_t at = leat_time_add(now, left / 3);
 	uint32_t i;
 
-	if (rpc->drain_at == 0)
-		rpc->drain_at = leat_time_add(now, left / 3);
+	/* With the same `until`, `at` grows from call to call: keep the time of the first. */
+	if (rpc->drain_at == 0 || at < rpc->drain_at)
+		rpc->drain_at = at;
 	if (ts != NULL)
 		leat_tasks_stats_get(ts, &stats);
 	if (stats.tasks > 0 && now < rpc->drain_at && rpc->nb_open > 0)
 		return 1;
 	/* Keep an eighth of the time, so that sessions with unanswered requests still end
 	 * cleanly. */
-	left -= left / 8;
 	for (i = 0; i < rpc->max_sessions; i++) {
 		struct leat_rpc_session *s = &rpc->sessions[i];
 
-		if (s->state != RPC_FREE && !s->closing)
-			(void)leat_rpc_close(s, leat_cycles_to_ns(left) / 1000);
+		/* A stop without a deadline does not shorten the application's own closes. */
+		if (!s->closing || until != UINT64_MAX)
+			rpc_close_by(s, leat_time_add(now, left - left / 8));
 	}
 	return rpc->nb_open > 0;
 }

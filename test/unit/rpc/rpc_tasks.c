@@ -9,6 +9,7 @@ struct leat_tasks *ts;
 struct leat_rpc_session *sa[2], *sb[2];
 unsigned int nb_accepted, nb_done;
 bool forbids;
+int closed_status;
 static unsigned int nb_up;
 
 static void
@@ -25,8 +26,9 @@ static void
 on_event(void *arg, struct leat_rpc *rpc, const struct leat_rpc_event *ev)
 {
 	(void)arg;
-	(void)rpc;
 	nb_up += ev->type == LEAT_RPC_UP;
+	if (ev->type == LEAT_RPC_CLOSED && rpc == a.rpc)
+		closed_status = ev->status;
 	if (ev->type == LEAT_RPC_ENDED)
 		(void)leat_rpc_close(ev->session, 0);
 }

@@ -19,6 +19,7 @@ extern struct leat_rpc_session *sa[2], *sb[2];
 extern unsigned int nb_accepted; /* sessions accepted by b; the last ones are in sb */
 extern unsigned int nb_done;	 /* requests of a that are done, and were posted without a task */
 extern bool forbids;		 /* b rejects new sessions */
+extern int closed_status;	 /* status with which a session of a was closed last */
 
 /* Call this after pair_setup(), or one of its variants. */
 int tasks_setup(void **state);

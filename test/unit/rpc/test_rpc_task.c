@@ -544,6 +544,67 @@ test_stop_refuses(void **state)
 	end_close(&outside);
 }
 
+/* A further, shorter stop also shortens the close of a session that began with the first one. */
+static void
+test_stop_again(void **state)
+{
+	struct leat_rpc_req req = { .type = LATER };
+	struct leat_rpc_session *s;
+
+	(void)state;
+	end_open(&outside, PAIR_RING, NULL);
+	outside.closes = true;
+	s = leat_rpc_connect(outside.rpc, addr, NULL);
+	assert_non_null(s);
+	while (outside.nb_ev[LEAT_RPC_UP] == 0 || nb_accepted < 3) {
+		assert_true(leat_reactor_turn(r) >= 0);
+		end_drive(&outside);
+	}
+	req.session = sb[(nb_accepted - 1) % RTE_DIM(sb)];
+	req.deadline = LEAT_RPC_NO_DEADLINE;
+	post1(&req);
+	while (outside.nb_later == 0) {
+		assert_true(leat_reactor_turn(r) >= 0);
+		end_drive(&outside);
+	}
+	leat_reactor_stop(r, LEAT_REACTOR_STOP_NO_DEADLINE);
+	turn_until(stats_of(&a).sessions == 0 && stats_of(&b).sessions == 1);
+	leat_reactor_stop(r, 1600000);
+	assert_int_equal(turn_out(), -ESHUTDOWN);
+	/* The close timed out, 0.15 s before the endpoint was shut down. */
+	assert_int_equal(req.status, -ECANCELED);
+	end_close(&outside);
+}
+
+/* A task that does not end before its session does. */
+static int
+stay(void *arg)
+{
+	(void)arg;
+	while (leat_rpc_session_small(sa[0]) > 0)
+		(void)leat_task_yield();
+	return 0;
+}
+
+/* A further, shorter stop also shortens the time in which tasks may make calls. */
+static void
+test_stop_again_tasks(void **state)
+{
+	int ret = 0;
+
+	(void)state;
+	assert_int_equal(leat_task_detach(leat_task_spawn(ts, "stay", stay, NULL)), 0);
+	closed_status = 1;
+	leat_reactor_stop(r, LEAT_REACTOR_STOP_NO_DEADLINE);
+	turn_stopping();
+	leat_reactor_stop(r, 400000);
+	while (ret >= 0)
+		ret = leat_reactor_turn(r);
+	assert_int_equal(ret, -ESHUTDOWN);
+	/* The sessions were closed, before the endpoint was shut down. */
+	assert_int_equal(closed_status, 0);
+}
+
 /*
  * The reactor is stopped in the middle of calls: all calls end cleanly, and the device returns all
  * ops.
@@ -592,11 +653,14 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		on(test_call),		 on(test_limited),	 on(test_raced),
-		on(test_batches),	 on(test_many),		 on(test_nested),
-		on(test_stop),		 on(test_stop_in_order), on(test_open),
-		on(test_again),		 on(test_again_stop),	 on(test_open_left),
+		on(test_call),		 on(test_limited),
+		on(test_raced),		 on(test_batches),
+		on(test_many),		 on(test_nested),
+		on(test_stop),		 on(test_stop_in_order),
+		on(test_open),		 on(test_again),
+		on(test_again_stop),	 on(test_open_left),
 		on(test_open_unstopped), on(test_stop_refuses),
+		on(test_stop_again),	 on(test_stop_again_tasks),
 	};
 
 	return cmocka_run_group_tests_name("rpc-task", tests, pair_start, pair_stop);
