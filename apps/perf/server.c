@@ -211,6 +211,7 @@ await_client(struct server *v)
 			}
 			if (leat_ep_accept(s->ep, ev.peer, NULL) < 0) {
 				perf_msg("client not accepted: %s", leat_err_msg());
+				(void)leat_ep_reject(s->ep, ev.peer);
 				continue;
 			}
 			s->peer = ev.peer;

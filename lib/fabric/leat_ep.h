@@ -276,7 +276,9 @@ LEAT_API int leat_ep_connect(struct leat_ep *ep, const char *addr,
  * @param ep the endpoint
  * @param peer peer id of the LEAT_EV_CONNECT_REQ
  * @param params NULL, or data for the other side and the user pointer
- * @return 0; -ENOTCONN if the peer is not, or no longer, asking to connect; -EINVAL
+ * @return 0; -ENOTCONN if the peer is not, or no longer, asking to connect; -EINVAL; others of the
+ *   device. After a failure the request is still open, unless the peer has left: accept it later,
+ *   or reject it.
  */
 LEAT_API int leat_ep_accept(struct leat_ep *ep, uint16_t peer,
 			    const struct leat_conn_params *params);

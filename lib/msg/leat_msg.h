@@ -428,12 +428,13 @@ LEAT_API struct leat_msg_conn *leat_msg_accept(struct leat_msg *m, const struct 
  * Reject a connection request, with a reason for the peer.
  *
  * The peer's LEAT_MSG_ENDED has -ECONNREFUSED and the text. A connector that asked for plain mode
- * gets no text. leat_msg_handle_event() takes the events that still come for the peer id until the
- * id is free again.
+ * gets no text, nor does any other while the device lacks what an accept needs, such as memory or
+ * file descriptors. leat_msg_handle_event() takes the events that still come for the peer id until
+ * the id is free again.
  * @param m the context
  * @param ev the LEAT_EV_CONNECT_REQ
  * @param why a short text, cut off at what the device can carry. NULL: none
- * @return as leat_ep_reject(), leat_ep_accept()
+ * @return as leat_ep_reject()
  */
 LEAT_API int leat_msg_reject(struct leat_msg *m, const struct leat_event *ev, const char *why);
 

@@ -21,7 +21,6 @@ leat_msg_reject(struct leat_msg *m, const struct leat_event *ev, const char *why
 	struct leat_conn_params params = { .priv = buf };
 	struct msg_hello h;
 	size_t len = why == NULL ? 0 : strnlen(why, LEAT_MSG_PRIV_MAX);
-	int ret;
 
 	if (len == 0 || m->priv_max[1] <= LEAT_MSG_HELLO_LEN ||
 	    msg_hello_get(ev->priv, ev->priv_len, &h) != 1)
@@ -34,10 +33,11 @@ leat_msg_reject(struct leat_msg *m, const struct leat_event *ev, const char *why
 	msg_hello_put(buf, &h);
 	memcpy(buf + LEAT_MSG_HELLO_LEN, why, len);
 	params.priv_len = (uint16_t)(LEAT_MSG_HELLO_LEN + len);
-	ret = leat_ep_accept(m->ep, ev->peer, &params);
-	if (ret == 0)
-		m->rejected[ev->peer] = true;
-	return ret;
+	/* If the device can't accept, the connector learns at least that it is rejected. */
+	if (leat_ep_accept(m->ep, ev->peer, &params) < 0)
+		return leat_ep_reject(m->ep, ev->peer);
+	m->rejected[ev->peer] = true;
+	return 0;
 }
 
 bool

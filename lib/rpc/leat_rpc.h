@@ -461,7 +461,8 @@ LEAT_API struct leat_rpc_session *leat_rpc_connect(struct leat_rpc *rpc, const c
  * @param conf NULL for the defaults
  * @return the session, or NULL with rte_errno: ENOSPC (max_sessions are open), EPROTONOSUPPORT
  *   (the other side does not speak the protocol, or requires a feature that this side lacks),
- *   EINVAL (a value of conf), ENOTCONN (the request is no longer open)
+ *   EINVAL (a value of conf), ENOTCONN (the request is no longer open), and others of
+ *   leat_ep_accept(), for which the other side gets no reason
  */
 LEAT_API struct leat_rpc_session *leat_rpc_accept(struct leat_rpc *rpc, const struct leat_event *ev,
 						  const struct leat_rpc_session_conf *conf);

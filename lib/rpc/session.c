@@ -352,8 +352,11 @@ refuse(struct leat_rpc *rpc, const struct leat_event *ev, enum rpc_refusal why, 
 
 	rpc_hello_put(buf, &h);
 	rpc->stats.refusals++;
-	if (leat_ep_accept(rpc->ep, ev->peer, &params) < 0)
+	if (leat_ep_accept(rpc->ep, ev->peer, &params) < 0) {
+		/* Reject without a reason. This fails only if the peer has left. */
+		(void)leat_ep_reject(rpc->ep, ev->peer);
 		return;
+	}
 	p->refused_until = leat_time_add(leat_now(), leat_us_to_cycles(REFUSED_US));
 	if (p->queued)
 		return;
@@ -396,6 +399,7 @@ leat_rpc_accept(struct leat_rpc *rpc, const struct leat_event *ev,
 {
 	uint8_t buf[LEAT_EP_PRIV_MAX];
 	struct leat_conn_params params = { .priv = buf };
+	char why[LEAT_ERR_MSG_MAX + 1];
 	struct leat_rpc_session *s;
 	struct rpc_hello h;
 	const char *wrong;
@@ -432,8 +436,13 @@ leat_rpc_accept(struct leat_rpc *rpc, const struct leat_event *ev,
 	params.priv_len = hello_put(s, conf->priv, conf->priv_len, buf);
 	params.user = s;
 	ret = leat_ep_accept(rpc->ep, ev->peer, &params);
-	if (ret < 0)
+	if (ret < 0) {
+		snprintf(why, sizeof(why), "%s", leat_err_msg());
+		/* This fails only if the peer has left. */
+		(void)leat_ep_reject(rpc->ep, ev->peer);
+		leat_err(-ret, "%s", why);
 		return NULL;
+	}
 	s->accepted = true;
 	hello_take(s, &h);
 	session_start(s, ev->peer);

@@ -198,9 +198,10 @@ requested(struct leat_stream_net *net, uint16_t peer)
 	net->by_peer[peer] = s;
 	ret = leat_ep_accept(net->ep, peer, NULL);
 	if (ret < 0) {
-		/* The peer has left: no event follows. */
 		s->error = ret;
 		stream_down(s, ret, leat_err_msg());
+		/* The request is still open if the peer has not left: release the peer. */
+		(void)leat_ep_reject(net->ep, peer);
 		return;
 	}
 	stream_timer_accepted(s);

@@ -299,7 +299,7 @@ mock_accept(struct leat_ep *ep, struct leat_peer *peer, const struct leat_conn_p
 	(void)peer;
 	keep_priv(params);
 	mock.nb_accept++;
-	return mock.accept_ret;
+	return mock.accept_ret < 0 ? leat_err(-mock.accept_ret, "accept") : 0;
 }
 
 static void

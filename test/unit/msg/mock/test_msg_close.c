@@ -149,6 +149,28 @@ test_not_asked(void **state)
 	closed(&mm, 0);
 }
 
+/*
+ * The device can't accept, so the reason of a rejection can't be sent: the request is rejected
+ * without it, and the peer id is free again.
+ */
+static void
+test_reject_without_reason(void **state)
+{
+	struct leat_event ev;
+	struct mm mm;
+
+	(void)state;
+	mm_open(&mm);
+	assert_non_null(leat_peer_request(mm.ep, "there:2", mm_hello, sizeof(mm_hello)));
+	assert_int_equal(leat_ep_events(mm.ep, &ev, 1), 1);
+	mock.accept_ret = -ENOMEM;
+	assert_int_equal(leat_msg_reject(mm.m, &ev, "no room"), 0);
+	assert_int_equal(mock.nb_accept, 1);
+	assert_int_equal(mock.nb_reject, 1);
+	assert_int_equal(leat_ep_peer_state(mm.ep, ev.peer), LEAT_PEER_FREE);
+	mm_close(&mm, NULL, 0);
+}
+
 int
 main(void)
 {
@@ -156,6 +178,7 @@ main(void)
 		cmocka_unit_test(test_answered),
 		cmocka_unit_test(test_silent),
 		cmocka_unit_test(test_not_asked),
+		cmocka_unit_test(test_reject_without_reason),
 	};
 
 	return cmocka_run_group_tests_name("msg_close", tests, mm_start, mm_stop);
