@@ -206,15 +206,25 @@ count_left(const struct leat_stream_net *net, const struct leat_stream **first)
 	return n;
 }
 
+/*
+ * Keep the earliest time: times computed from `until` grow as time passes, unless a further stop
+ * has moved the reactor's deadline to an earlier time.
+ */
+static void
+lower(uint64_t *time, uint64_t at)
+{
+	if (*time == 0 || at < *time)
+		*time = at;
+}
+
 /* Check whether the streams may be closed: ask drain() until half of the stop's time is over. */
 static bool
 may_close(struct leat_stream_net *net, uint64_t now, uint64_t until)
 {
 	if (net->conf.drain == NULL)
 		return true;
-	if (net->drain_until == 0)
-		net->drain_until = until == UINT64_MAX ? until
-						       : now + (until - RTE_MIN(until, now)) / 2;
+	lower(&net->drain_until,
+	      until == UINT64_MAX ? until : now + (until - RTE_MIN(until, now)) / 2);
 	return net->stop_at != 0 || now >= net->drain_until ||
 	       net->conf.drain(net->conf.drain_arg, net->drain_until) == 0;
 }
@@ -224,18 +234,14 @@ stream_net_drain(void *arg, uint64_t until)
 {
 	struct leat_stream_net *net = arg;
 	const uint64_t now = leat_now();
+	const uint64_t at = leat_time_add(now, leat_us_to_cycles(net->conf.close_us));
+	const uint64_t left = until == UINT64_MAX ? leat_us_to_cycles(STOP_US)
+						  : until - RTE_MIN(until, now);
 
 	if (!may_close(net, now, until))
 		return 1;
-	if (net->stop_at == 0) {
-		const uint64_t us = net->conf.close_us;
-		const uint64_t at = leat_time_add(now, leat_us_to_cycles(us));
-		const uint64_t left = until == UINT64_MAX ? leat_us_to_cycles(STOP_US)
-							  : until - RTE_MIN(until, now);
-
-		/* Keep the last eighth of the time for the device to disconnect. */
-		net->stop_at = RTE_MIN(at, leat_time_add(now, left - left / 8));
-	}
+	/* Keep the last eighth of the time for the device to disconnect. */
+	lower(&net->stop_at, RTE_MIN(at, leat_time_add(now, left - left / 8)));
 	leat_stream_unlisten(net);
 	stream_close_all(net, net->stop_at);
 	return count_left(net, NULL) > 0;

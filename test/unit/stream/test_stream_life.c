@@ -543,6 +543,44 @@ test_stop(void **state)
 	pair.r = NULL;
 }
 
+/* Neither side is ever ready for the end of its streams. */
+static int
+drain_never(void *arg, uint64_t until)
+{
+	(void)arg;
+	(void)until;
+	return 1;
+}
+
+/*
+ * A stop without a deadline waits for drain(); a further stop with a deadline closes the streams
+ * cleanly in time for it.
+ */
+static void
+test_stop_sooner(void **state)
+{
+	unsigned int i;
+	int ret;
+
+	(void)state;
+	pair_server_conf.drain = pair_conf.drain = drain_never;
+	pair_open();
+	pair_connect();
+	leat_reactor_stop(pair.r, LEAT_REACTOR_STOP_NO_DEADLINE);
+	for (i = 0; i < 3; i++)
+		pair_turn();
+	assert_int_equal(leat_stream_ready(pair.s) & LEAT_STREAM_CLOSED, 0);
+	leat_reactor_stop(pair.r, 200000);
+	while ((ret = leat_reactor_turn(pair.r)) >= 0)
+		;
+	assert_int_equal(ret, -ESHUTDOWN);
+	assert_int_equal(leat_stream_error(pair.c), 0);
+	assert_int_equal(leat_stream_error(pair.s), 0);
+	leat_stream_close(pair.s, 0);
+	assert_int_equal(leat_reactor_destroy(pair.r), 0);
+	pair.r = NULL;
+}
+
 int
 main(void)
 {
@@ -564,6 +602,7 @@ main(void)
 		timed(test_idle),
 		timed(test_close_deadline),
 		on(test_stop),
+		on(test_stop_sooner),
 	};
 
 	return cmocka_run_group_tests(tests, pair_start, pair_stop);
