@@ -20,9 +20,9 @@
 #include "leat_compat.h"
 
 static int
-add_device(struct rte_tel_data *list, const struct leat_dev *dev)
+add_device(const struct leat_dev *dev, void *arg)
 {
-	struct rte_tel_data *d = rte_tel_data_alloc();
+	struct rte_tel_data *list = arg, *d = rte_tel_data_alloc();
 	struct leat_dev_info info;
 	int ret;
 
@@ -50,18 +50,10 @@ add_device(struct rte_tel_data *list, const struct leat_dev *dev)
 static int
 cmd_devices(const char *cmd, const char *params, struct rte_tel_data *d)
 {
-	unsigned int i;
-
 	RTE_SET_USED(cmd);
 	RTE_SET_USED(params);
 	rte_tel_data_start_dict(d);
-	for (i = 0; i < leat_dev_count(); i++) {
-		int ret = add_device(d, leat_dev_get(i));
-
-		if (ret < 0)
-			return ret;
-	}
-	return 0;
+	return leat_dev_foreach(add_device, d);
 }
 
 static int

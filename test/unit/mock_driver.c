@@ -12,6 +12,8 @@
 
 struct mock mock;
 void (*mock_probing)(void);
+void (*mock_informing)(void);
+void (*mock_removing)(void);
 unsigned int mock_nb_devs, mock_nb_eps;
 bool mock_tags = true, mock_bounded = true, mock_wait, mock_signal;
 
@@ -49,6 +51,8 @@ static void
 mock_remove(struct leat_dev *dev)
 {
 	(void)dev;
+	if (mock_removing != NULL)
+		mock_removing();
 	mock_nb_devs--;
 }
 
@@ -56,6 +60,8 @@ static void
 mock_info(const struct leat_dev *dev, struct leat_dev_info *info)
 {
 	(void)dev;
+	if (mock_informing != NULL)
+		mock_informing();
 	snprintf(info->provider, sizeof(info->provider), "mock");
 	info->ops = LEAT_OP_MASK_ALL & ~LEAT_OP_BIT(LEAT_OP_CMP_SWAP);
 	info->ep_types = 1u << LEAT_EP_RELIABLE;

@@ -70,6 +70,10 @@ extern bool mock_wait;
 /* Called while a device is opened, if not NULL. */
 extern void (*mock_probing)(void);
 
+/* Called when a device is asked for its info, and when it is removed, if not NULL. Any thread. */
+extern void (*mock_informing)(void);
+extern void (*mock_removing)(void);
+
 /*
  * Play the device: let one more op complete in the next poll, and wake the endpoint if it is armed.
  */

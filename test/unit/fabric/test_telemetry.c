@@ -2,9 +2,12 @@
 
 /* The telemetry commands, asked as dpdk-telemetry.py asks them: over the process's UNIX socket. */
 
+#include <errno.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <leat_error.h>
@@ -158,6 +161,52 @@ test_clean_end_is_no_error(void **state)
 	}
 }
 
+static sem_t reading, removed;
+static bool in_use, removed_in_use;
+
+/* Read a device, on telemetry's thread: until it is removed, which must not happen; for 1 s. */
+static void
+informing(void)
+{
+	struct timespec until;
+	int ret;
+
+	__atomic_store_n(&in_use, true, __ATOMIC_RELEASE);
+	(void)sem_post(&reading);
+	(void)clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec++;
+	do
+		ret = sem_timedwait(&removed, &until);
+	while (ret < 0 && errno == EINTR);
+	__atomic_store_n(&in_use, false, __ATOMIC_RELEASE);
+}
+
+static void
+removing(void)
+{
+	removed_in_use = __atomic_load_n(&in_use, __ATOMIC_ACQUIRE);
+	(void)sem_post(&removed);
+}
+
+/* The program ends while telemetry reads a device: leat_cleanup() waits. The last test. */
+static void
+test_cleanup_meanwhile(void **state)
+{
+	static const char cmd[] = "/leat/devices";
+
+	(void)state;
+	assert_int_equal(sem_init(&reading, 0, 0), 0);
+	assert_int_equal(sem_init(&removed, 0, 0), 0);
+	mock_informing = informing;
+	mock_removing = removing;
+	assert_int_equal(send(sock, cmd, strlen(cmd), 0), (ssize_t)strlen(cmd));
+	while (sem_wait(&reading) < 0)
+		assert_int_equal(errno, EINTR);
+	assert_int_equal(leat_cleanup(), 0);
+	assert_false(removed_in_use);
+	assert_int_equal(mock_nb_devs, 0);
+}
+
 static int
 setup(void **state)
 {
@@ -189,6 +238,7 @@ main(void)
 		cmocka_unit_test(test_devices),
 		cmocka_unit_test(test_endpoints),
 		cmocka_unit_test(test_clean_end_is_no_error),
+		cmocka_unit_test(test_cleanup_meanwhile),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
