@@ -224,6 +224,7 @@ close_running(struct leat_msg_net *net, uint64_t timeout_us)
 {
 	struct net_wait w = { .net = net };
 	unsigned int i;
+	int ret;
 
 	if (leat_task_current() == NULL)
 		return leat_err(EPERM, "messages on %s: close a net: not in a task",
@@ -240,7 +241,13 @@ close_running(struct leat_msg_net *net, uint64_t timeout_us)
 		(void)leat_msg_close(s->conn, timeout_us);
 	}
 	net->below->soon = true;
-	return leat_resource_run(&w.op, &closed_resource);
+	/*
+	 * A task whose wait has ended uses the net and its connections once more when it runs. Such
+	 * tasks are ready before this one, so they run before it goes on and frees the net: those
+	 * that became ready by now during the yield, later ones during the wait.
+	 */
+	ret = leat_task_yield();
+	return ret < 0 ? ret : leat_resource_run(&w.op, &closed_resource);
 }
 
 int
