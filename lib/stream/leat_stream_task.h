@@ -31,7 +31,8 @@
  * Other tasks run while a call waits. The task's cancel and its deadline end each wait, with
  * -ECANCELED or -ETIMEDOUT; this does not change the stream. A stream can't be watched by
  * leat_stream_watch() and waited for by tasks at the same time. Several tasks may wait for one
- * stream.
+ * stream. When a stream or its net is closed, the waits of other tasks for it end with -ECANCELED;
+ * the stream's handle is invalid then.
  *
  * Thread rules: calls are made in tasks of the net's reactor. Otherwise all return -EPERM.
  */

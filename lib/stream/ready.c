@@ -69,6 +69,7 @@ wait_remove(struct stream_wait *w)
 		w->next->prev = w->prev;
 	else
 		s->waits_last = w->prev;
+	w->listed = false;
 }
 
 static void
@@ -79,9 +80,15 @@ waits_wake(struct leat_stream *s)
 
 	for (; w != NULL; w = next) {
 		next = w->next;
-		if (!s->released && (ready & w->want) == 0)
+		if (s->released) {
+			wait_remove(w);
+			w->released = true;
+		} else if ((ready & w->want) == 0) {
 			continue;
-		wait_remove(w);
+		}
+		if (w->ended)
+			continue;
+		w->ended = true;
 		(void)leat_resource_end(&w->op, s->released ? -ECANCELED : 0);
 	}
 }
@@ -172,13 +179,14 @@ wait_post(struct leat_resource_op *op)
 	else
 		s->waits = w;
 	s->waits_last = w;
+	w->listed = true;
 	return 0;
 }
 
 static enum leat_cancel
 wait_cancel(struct leat_resource_op *op)
 {
-	wait_remove(container_of(op, struct stream_wait, op));
+	container_of(op, struct stream_wait, op)->ended = true;
 	return LEAT_CANCEL_FREED;
 }
 
@@ -198,10 +206,15 @@ static const struct leat_resource wait_resource = {
 };
 
 int
-stream_wait(struct leat_stream *s, uint32_t want)
+stream_wait(struct leat_stream *s, uint32_t want, bool *released)
 {
 	struct stream_wait w = { .s = s, .want = want };
 	int ret = leat_resource_run(&w.op, &wait_resource);
 
+	*released = w.released;
+	if (w.released)
+		return ret < 0 ? ret : -ECANCELED;
+	if (w.listed)
+		wait_remove(&w);
 	return ret < 0 ? ret : (int)(leat_stream_ready(s) & want);
 }

@@ -126,11 +126,17 @@ struct stream_rx_op {
 	struct stream_rx_op *next; /* next in the list of receives that are not posted */
 };
 
-/* A task that waits. */
+/*
+ * A task that waits. The wait stays in the stream's list until the task runs, so that the task gets
+ * to know if the stream is released after the wait has ended: then the stream may be freed.
+ */
 struct stream_wait {
 	struct leat_resource_op op;
 	struct leat_stream *s;
 	uint32_t want;
+	bool listed;
+	bool ended;    /* the task is ready */
+	bool released; /* the stream was released */
 	struct stream_wait *next, *prev;
 };
 
@@ -303,8 +309,11 @@ void stream_starve(struct leat_stream *s);
 /* ready.c */
 void stream_ready_touch(struct leat_stream *s);
 int stream_ready_run(struct leat_stream_net *net);
-/* Wait in a task. @return states of want that the stream is in, or a negative errno */
-int stream_wait(struct leat_stream *s, uint32_t want);
+/*
+ * Wait in a task. *released: the stream was released meanwhile; it and its net may be freed.
+ * @return states of want that the stream is in, or a negative errno
+ */
+int stream_wait(struct leat_stream *s, uint32_t want, bool *released);
 
 /* tx.c */
 void stream_tx_run(struct leat_stream *s);

@@ -19,12 +19,13 @@ int
 leat_stream_task_wait(struct leat_stream *s, uint32_t want)
 {
 	int ret = in_task(s->net, "wait for a stream");
+	bool released;
 
 	if (ret < 0)
 		return ret;
 	if (s->ready != NULL)
 		return leat_err(EBUSY, "stream %s: it is watched", s->addr);
-	return stream_wait(s, want);
+	return stream_wait(s, want, &released);
 }
 
 int
@@ -32,6 +33,7 @@ leat_stream_task_connect(struct leat_stream_net *net, const char *addr, uint64_t
 			 struct leat_stream **to)
 {
 	struct leat_stream *s;
+	bool released;
 	int ret = in_task(net, "connect a stream");
 
 	if (ret < 0)
@@ -39,7 +41,9 @@ leat_stream_task_connect(struct leat_stream_net *net, const char *addr, uint64_t
 	s = leat_stream_connect(net, addr, timeout_us);
 	if (s == NULL)
 		return -rte_errno;
-	ret = stream_wait(s, LEAT_STREAM_WRITABLE);
+	ret = stream_wait(s, LEAT_STREAM_WRITABLE, &released);
+	if (released)
+		return leat_err(-ret, "connect %s: the net was closed", addr);
 	if (ret > 0)
 		ret = s->state == STREAM_UP ? 0 : s->error;
 	if (ret == 0 && s->state != STREAM_UP)

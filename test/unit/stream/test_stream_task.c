@@ -215,6 +215,45 @@ test_connect_fails(void **state)
 	assert_int_equal(leat_stream_task_wait(pair.c, LEAT_STREAM_WRITABLE), -EPERM);
 }
 
+/* ---- the net is closed, and freed, before a waiting task runs again ---- */
+
+static void
+close_client(struct leat_task *t, int expected)
+{
+	assert_int_equal(leat_stream_net_close(pair.client), 0);
+	pair.client = NULL;
+	pair_until(nb_ended == 1);
+	assert_int_equal(result, expected);
+	assert_int_equal(leat_task_detach(t), 0);
+}
+
+/* The task waits for its connect: the other side's net has no turn in which to answer. */
+static void
+test_close_connecting(void **state)
+{
+	struct leat_task *t;
+
+	(void)state;
+	t = leat_task_spawn(ts, "c", connector, pair.addr);
+	pair_turn();
+	assert_int_equal(nb_ended, 0);
+	close_client(t, -ECANCELED);
+}
+
+/* The connect was cancelled, and the task has not run since. */
+static void
+test_close_cancelled(void **state)
+{
+	struct leat_task *t;
+
+	(void)state;
+	t = leat_task_spawn(ts, "c", connector, pair.addr);
+	pair_turn();
+	assert_int_equal(nb_ended, 0);
+	(void)leat_task_cancel(t);
+	close_client(t, -ECANCELED);
+}
+
 int
 main(void)
 {
@@ -222,6 +261,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_echo, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cancel, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_connect_fails, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_close_connecting, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_close_cancelled, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, pair_start, pair_stop);
