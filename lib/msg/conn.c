@@ -67,6 +67,11 @@ conn_new(struct leat_msg *m, const struct leat_msg_conn_conf *conf)
 	struct leat_msg_conn *c;
 	uint16_t i;
 
+	if (m->ending) {
+		leat_err(ESHUTDOWN, "messages on %s: the context is being destroyed",
+			 leat_ep_name(m->ep));
+		return NULL;
+	}
 	if (conf->mode > LEAT_MSG_LEAT || conf->priv_len > LEAT_MSG_PRIV_MAX ||
 	    (conf->priv_len > 0 && conf->priv == NULL)) {
 		leat_err(EINVAL, "messages on %s: mode %d, %u B of private data (at most %u)",

@@ -321,6 +321,7 @@ struct leat_msg {
 	 */
 	uint8_t cut;
 	bool slow;   /* for tests: connections never use msg_fast.h */
+	bool ending; /* leat_msg_destroy() closes the connections: no new one may begin */
 	struct msg_list done;
 	struct leat_msg_conn *conns;
 	struct leat_msg_conn **by_peer;

@@ -405,6 +405,8 @@ finish(struct msg_below *b)
 	uint16_t i, n;
 
 	b->cut = true;
+	/* A callback that connects again, as many do when a connection ends, must not succeed. */
+	m->ending = true;
 	while (m->nb_open > 0) {
 		close_all(b);
 		n = leat_ep_poll(m->ep, ops, LEAT_EP_BURST);

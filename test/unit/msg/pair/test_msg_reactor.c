@@ -276,6 +276,38 @@ test_reactor_gone(void **state)
 	finish_b();
 }
 
+static int reconnect; /* result of leat_msg_connect() in on_event_reconnect() */
+
+static void
+on_event_reconnect(void *arg, const struct leat_msg_event *ev)
+{
+	on_event(arg, ev);
+	if (ev->type == LEAT_MSG_CLOSED)
+		reconnect = leat_msg_connect(a.m, addr, NULL) == NULL ? -rte_errno : 0;
+}
+
+/* The destruction closes the connection; the event's callback can't open a new one. */
+static void
+test_reactor_gone_reconnect(void **state)
+{
+	struct leat_msg_reactor_conf again = conf;
+
+	(void)state;
+	again.event = on_event_reconnect;
+	begin(LEAT_IDLE_SPIN, 0);
+	assert_int_equal(leat_msg_reactor_remove(a.m), 0);
+	assert_int_equal(leat_msg_reactor_add(a.m, below.r, &again), 0);
+	(void)up();
+	reconnect = 1;
+	teardown_a();
+	assert_int_equal(leat_msg_destroy(a.m), 0);
+	a.m = NULL;
+	assert_int_equal(reconnect, -ESHUTDOWN);
+	assert_int_equal(below.nb_ev[LEAT_MSG_CLOSED], 1);
+	drive_b_until(b.nb_ev[LEAT_MSG_ENDED] == 1);
+	finish_b();
+}
+
 /* ---- blocking ---- */
 
 #define ROUNDS 300
@@ -398,8 +430,12 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(test_callbacks),	 CASE(test_stop),     CASE(test_stop_names_sends),
-		CASE(test_reactor_gone), CASE(test_blocking),
+		CASE(test_callbacks),
+		CASE(test_stop),
+		CASE(test_stop_names_sends),
+		CASE(test_reactor_gone),
+		CASE(test_reactor_gone_reconnect),
+		CASE(test_blocking),
 	};
 
 	return cmocka_run_group_tests_name("below a reactor", tests, pair_start, pair_stop);
