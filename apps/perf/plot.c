@@ -142,6 +142,18 @@ write_title(const struct perf_plot *p, const struct perf_card *here, char *title
 		snprintf(title, size, "%s, %s", what[p->o->test], here->dev);
 }
 
+static bool
+has_size_0(const struct plot_run *run)
+{
+	size_t i;
+
+	for (i = 0; i < run->nb_rows; i++) {
+		if (run->rows[i].size == 0)
+			return true;
+	}
+	return false;
+}
+
 int
 perf_plot_close(struct perf_plot *p, const struct perf_card *here)
 {
@@ -151,12 +163,16 @@ perf_plot_close(struct perf_plot *p, const struct perf_card *here)
 	snprintf(p->runs[0].name, sizeof(p->runs[0].name), "%.32s%s%.40s", here->dev,
 		 here->provider[0] != '\0' ? ", " : "", here->provider);
 	write_title(p, here, title, sizeof(title));
+	/* Without a result the file stays empty; a message that says why was printed before. */
 	if (p->runs[0].nb_rows > 0)
 		ret = plot_draw(p->f, p->runs, p->o->beside != NULL ? 2 : 1, unit_of(p->o->test),
 				title);
-	/* Without a result the file stays empty; a message that says why was printed before. */
-	if (ret == -ENODATA)
+	if (ret == -ENODATA) {
+		perf_msg("--plot %s: no value is above 0: there is nothing to draw", p->o->plot);
 		ret = 0;
+	} else if (p->o->test == PERF_BW && has_size_0(&p->runs[0])) {
+		perf_msg("--plot %s: size 0 has no bandwidth, and is left out", p->o->plot);
+	}
 	if (ferror(p->f) != 0)
 		ret = -EIO;
 	if (fclose(p->f) != 0)

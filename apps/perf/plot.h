@@ -31,9 +31,9 @@ struct plot_bucket {
 /* The result of one op at one size. */
 struct plot_row {
 	char op[16];
-	uint64_t size;
-	double value; /* lat: median, us; bw: MB/s; rate: million messages/s */
-	double upper; /* lat: 99th percentile, us; else 0 */
+	uint64_t size; /* may be 0 */
+	double value;  /* lat: median, us; bw: MB/s; rate: million messages/s */
+	double upper;  /* lat: 99th percentile, us; else 0 */
 	struct plot_bucket *buckets;
 	size_t nb_buckets;
 };
@@ -74,6 +74,7 @@ int plot_draw(FILE *f, const struct plot_run *runs, unsigned int nb_runs, enum p
 
 /* ---- plot_svg.c ---- */
 
+/* Size of the picture without the legend, which is below. */
 #define PLOT_WIDTH 860
 #define PLOT_HEIGHT 480
 
@@ -81,13 +82,14 @@ int plot_draw(FILE *f, const struct plot_run *runs, unsigned int nb_runs, enum p
 struct plot_axis {
 	double min, max;   /* range of the values; above 0 if the axis is logarithmic */
 	bool log;	   /* logarithmic */
+	bool zero;	   /* logarithmic, and min stands for the value 0 */
 	double start, end; /* positions of min and max in the picture */
 };
 
 double plot_place(const struct plot_axis *a, double value);
 /* Widen the axis to whole steps; the steps of a logarithmic axis are powers of base. */
 void plot_axis_round(struct plot_axis *a, double base);
-void plot_svg_begin(FILE *f, const char *title);
+void plot_svg_begin(FILE *f, const char *title, unsigned int height);
 void plot_svg_end(FILE *f);
 /* anchor: "start", "middle", "end" */
 void plot_svg_text(FILE *f, double x, double y, const char *anchor, const char *text);
@@ -103,7 +105,9 @@ void plot_svg_y_axis(FILE *f, const struct plot_axis *x, const struct plot_axis 
 void plot_svg_line_begin(FILE *f, unsigned int series, bool second, bool thin);
 void plot_svg_line_to(FILE *f, double x, double y);
 void plot_svg_line_end(FILE *f);
-void plot_svg_legend(FILE *f, unsigned int line, unsigned int series, bool second,
+/* Draw a point of a line: a circle, which is hollow if it belongs to the earlier run. */
+void plot_svg_point(FILE *f, double x, double y, unsigned int series, bool second, bool thin);
+void plot_svg_legend(FILE *f, double x, double y, unsigned int series, bool second,
 		     const char *text);
 
 #endif /* PERF_PLOT_H */

@@ -10,11 +10,14 @@
 
 #define LEFT 76
 #define RIGHT 20
-#define TOP 84
+#define TOP 64
 #define BOTTOM 62
 /* Number of columns of a histogram. Both runs are drawn in the same columns. */
 #define COLUMNS 120
-#define LEGEND_MAX 8
+/* Maximum number of entries in the legend, and of characters of an entry in two columns. */
+#define LEGEND_MAX 32
+#define LEGEND_TEXT 42
+#define LEGEND_LINE 18
 
 static const struct {
 	const char *axis;
@@ -46,6 +49,18 @@ axis_y(bool log)
 	return (struct plot_axis){ .log = log, .start = PLOT_HEIGHT - BOTTOM, .end = TOP };
 }
 
+static bool
+has_op(const struct plot_run *run, const char *op)
+{
+	size_t i;
+
+	for (i = 0; i < run->nb_rows; i++) {
+		if (strcmp(run->rows[i].op, op) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* Is row i the first of its op in the run? */
 static bool
 first_of_op(const struct plot_run *run, size_t i)
@@ -59,35 +74,125 @@ first_of_op(const struct plot_run *run, size_t i)
 	return true;
 }
 
-static void
-legend(FILE *f, unsigned int line, unsigned int series, bool second, const struct plot_run *run,
-       const char *op)
+/* Return the number of an op, which decides its color: both runs have the same for it. */
+static unsigned int
+series_of(const struct plot_run *runs, unsigned int nb_runs, const char *op)
 {
+	unsigned int r, series = 0;
+	size_t i;
+
+	for (r = 0; r < nb_runs; r++) {
+		for (i = 0; i < runs[r].nb_rows; i++) {
+			if (strcmp(runs[r].rows[i].op, op) == 0)
+				return series;
+			if (first_of_op(&runs[r], i) &&
+			    (r == 0 || !has_op(&runs[0], runs[r].rows[i].op)))
+				series++;
+		}
+	}
+	return series;
+}
+
+/* ---- the legend ---- */
+
+/* Lines of the legend below the picture: one per op of a run. */
+struct legend {
+	unsigned int nb, columns;
+};
+
+static void
+legend_text(char *text, size_t size, const struct plot_run *run, const char *op)
+{
+	snprintf(text, size, "%s: %.120s", op, run->name);
+}
+
+/* Plan the legend: two columns, or one if a text is long. */
+static struct legend
+legend_plan(const struct plot_run *runs, unsigned int nb_runs)
+{
+	struct legend l = { .columns = 2 };
+	char text[160];
+	unsigned int r;
+	size_t i;
+
+	for (r = 0; r < nb_runs; r++) {
+		for (i = 0; i < runs[r].nb_rows && l.nb < LEGEND_MAX; i++) {
+			if (!first_of_op(&runs[r], i))
+				continue;
+			legend_text(text, sizeof(text), &runs[r], runs[r].rows[i].op);
+			if (strlen(text) > LEGEND_TEXT)
+				l.columns = 1;
+			l.nb++;
+		}
+	}
+	return l;
+}
+
+/* Return the height of the picture with its legend. */
+static unsigned int
+height_of(const struct legend *l)
+{
+	return PLOT_HEIGHT + LEGEND_LINE * ((l->nb + l->columns - 1) / l->columns);
+}
+
+/* Write entry n of the legend. */
+static void
+legend(FILE *f, const struct legend *l, unsigned int n, unsigned int series, bool second,
+       const struct plot_run *run, const char *op)
+{
+	const double width = (double)(PLOT_WIDTH - LEFT - RIGHT) / l->columns;
+	const unsigned int line = n / l->columns;
 	char text[160];
 
-	if (line >= LEGEND_MAX)
+	if (n >= l->nb)
 		return;
-	snprintf(text, sizeof(text), "%s: %.120s", op, run->name);
-	plot_svg_legend(f, line, series, second, text);
+	legend_text(text, sizeof(text), run, op);
+	plot_svg_legend(f, LEFT + width * (n % l->columns), PLOT_HEIGHT - 6 + LEGEND_LINE * line,
+			series, second, text);
 }
 
 /* ---- over the size ---- */
 
+static double
+place_size(const struct plot_axis *x, uint64_t size)
+{
+	return size == 0 ? x->start : plot_place(x, (double)size);
+}
+
+/* Draw the line of an op, and a point at each of its sizes: a line of one size is a point only. */
 static void
 draw_line(FILE *f, const struct plot_axis *x, const struct plot_axis *y, const struct plot_run *run,
 	  const char *op, unsigned int series, bool second, bool upper)
 {
-	size_t i;
+	const struct plot_row *row, *end = run->rows + run->nb_rows;
+	double value;
 
 	plot_svg_line_begin(f, series, second, upper);
-	for (i = 0; i < run->nb_rows; i++) {
-		const struct plot_row *row = &run->rows[i];
-		double value = upper ? row->upper : row->value;
-
-		if (strcmp(row->op, op) == 0 && row->size > 0 && value > 0)
-			plot_svg_line_to(f, plot_place(x, (double)row->size), plot_place(y, value));
+	for (row = run->rows; row < end; row++) {
+		value = upper ? row->upper : row->value;
+		if (strcmp(row->op, op) == 0 && value > 0)
+			plot_svg_line_to(f, place_size(x, row->size), plot_place(y, value));
 	}
 	plot_svg_line_end(f);
+	for (row = run->rows; row < end; row++) {
+		value = upper ? row->upper : row->value;
+		if (strcmp(row->op, op) == 0 && value > 0)
+			plot_svg_point(f, place_size(x, row->size), plot_place(y, value), series,
+				       second, upper);
+	}
+}
+
+/* Give the axis of sizes a place for size 0, one step to the left of the others. */
+static void
+axis_add_zero(struct plot_axis *x)
+{
+	if (x->max == 0) {
+		x->min = 1;
+		x->max = 1;
+	}
+	plot_axis_round(x, 2);
+	x->min /= 2;
+	x->zero = true;
 }
 
 static int
@@ -95,33 +200,45 @@ draw_sizes(FILE *f, const struct plot_run *runs, unsigned int nb_runs, enum plot
 	   const char *title)
 {
 	struct plot_axis x = axis_x(), y = axis_y(true);
+	const struct legend l = legend_plan(runs, nb_runs);
 	unsigned int r, series, line = 0;
+	bool zero = false;
 	size_t i;
 
 	for (r = 0; r < nb_runs; r++) {
 		for (i = 0; i < runs[r].nb_rows; i++) {
 			axis_take(&x, (double)runs[r].rows[i].size);
+			zero = zero || (runs[r].rows[i].size == 0 && runs[r].rows[i].value > 0);
 			axis_take(&y, runs[r].rows[i].value);
 			axis_take(&y, runs[r].rows[i].upper);
 		}
 	}
-	if (x.max == 0 || y.max == 0)
+	if (y.max == 0)
 		return -ENODATA;
-	plot_axis_round(&x, 2);
+	/* A single size is in the middle. */
+	if (!zero && x.min == x.max && x.min > 1) {
+		x.min /= 2;
+		x.max *= 2;
+	}
+	if (zero)
+		axis_add_zero(&x);
+	else
+		plot_axis_round(&x, 2);
 	plot_axis_round(&y, 10);
-	plot_svg_begin(f, title);
+	plot_svg_begin(f, title, height_of(&l));
 	plot_svg_x_axis(f, &x, &y, true, "bytes");
 	plot_svg_y_axis(f, &x, &y, units[unit].axis);
 	plot_svg_text(f, LEFT, y.end - 12, "start", units[unit].legend);
 	for (r = 0; r < nb_runs; r++) {
-		for (i = 0, series = 0; i < runs[r].nb_rows; i++) {
+		for (i = 0; i < runs[r].nb_rows; i++) {
 			if (!first_of_op(&runs[r], i))
 				continue;
+			series = series_of(runs, nb_runs, runs[r].rows[i].op);
 			draw_line(f, &x, &y, &runs[r], runs[r].rows[i].op, series, r > 0, false);
 			if (unit == PLOT_US)
 				draw_line(f, &x, &y, &runs[r], runs[r].rows[i].op, series, r > 0,
 					  true);
-			legend(f, line++, series++, r > 0, &runs[r], runs[r].rows[i].op);
+			legend(f, &l, line++, series, r > 0, &runs[r], runs[r].rows[i].op);
 		}
 	}
 	plot_svg_end(f);
@@ -195,8 +312,9 @@ static int
 draw_histogram(FILE *f, const struct plot_run *runs, unsigned int nb_runs, const char *title)
 {
 	struct plot_axis x = axis_x(), y = axis_y(false);
+	const struct legend l = legend_plan(runs, nb_runs);
 	double columns[COLUMNS], most;
-	unsigned int r, line = 0;
+	unsigned int r, series, line = 0;
 	size_t i;
 
 	for (r = 0; r < nb_runs; r++) {
@@ -214,14 +332,16 @@ draw_histogram(FILE *f, const struct plot_run *runs, unsigned int nb_runs, const
 		}
 	}
 	plot_axis_round(&y, 10);
-	plot_svg_begin(f, title);
+	plot_svg_begin(f, title, height_of(&l));
 	plot_svg_x_axis(f, &x, &y, false, "us; the last column has all above");
 	plot_svg_y_axis(f, &x, &y, "% of the samples");
 	for (r = 0; r < nb_runs; r++) {
 		for (i = 0; i < runs[r].nb_rows; i++) {
 			(void)columns_of(&runs[r].rows[i], &x, columns);
-			draw_steps(f, &x, &y, columns, (unsigned int)i, r > 0);
-			legend(f, line++, (unsigned int)i, r > 0, &runs[r], runs[r].rows[i].op);
+			series = series_of(runs, nb_runs, runs[r].rows[i].op);
+			draw_steps(f, &x, &y, columns, series, r > 0);
+			if (first_of_op(&runs[r], i))
+				legend(f, &l, line++, series, r > 0, &runs[r], runs[r].rows[i].op);
 		}
 	}
 	plot_svg_end(f);

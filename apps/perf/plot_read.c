@@ -58,6 +58,7 @@ number_of(struct json_object *o, const char *key)
 static int
 add_result(struct plot_run *run, struct json_object *o, const char *test)
 {
+	struct json_object *bytes;
 	struct plot_row *row;
 
 	if (!json_object_is_type(o, json_type_object))
@@ -65,13 +66,19 @@ add_result(struct plot_run *run, struct json_object *o, const char *test)
 	row = plot_run_add(run, text_of(o, "op"), (uint64_t)number_of(o, "bytes"));
 	if (row == NULL)
 		return -ENOMEM;
+	/* number_of() returns 0 also for what is no size. */
+	if (row->size == 0 &&
+	    (!json_object_object_get_ex(o, "bytes", &bytes) ||
+	     !json_object_is_type(bytes, json_type_int) || json_object_get_int64(bytes) != 0))
+		return -EINVAL;
 	if (strcmp(test, "lat") == 0) {
 		row->value = number_of(o, "p50_us");
 		row->upper = number_of(o, "p99_us");
 	} else {
 		row->value = number_of(o, strcmp(test, "bw") == 0 ? "mb_per_s" : "mmsg_per_s");
 	}
-	return row->op[0] != '\0' && row->size > 0 && row->value > 0 ? 0 : -EINVAL;
+	/* The bandwidth of size 0 is 0. */
+	return row->op[0] != '\0' && (row->value > 0 || row->size == 0) ? 0 : -EINVAL;
 }
 
 static int
@@ -150,7 +157,7 @@ read_histogram(struct plot_run *run, const char *path, char *text, const char *t
 	for (i = 0; i < run->nb_rows; i++) {
 		run->rows[i].value = percentile(&run->rows[i], 0.5);
 		run->rows[i].upper = percentile(&run->rows[i], 0.99);
-		if (run->rows[i].size == 0 || !(run->rows[i].value > 0))
+		if (!(run->rows[i].value > 0))
 			ret = -EINVAL;
 	}
 	if (ret < 0 || run->nb_rows == 0)

@@ -7,9 +7,12 @@
 
 #include "plot.h"
 
-/* Okabe and Ito's colors, which the color-blind tell apart. */
-static const char *const colors[] = { "#0072b2", "#d55e00", "#009e73", "#cc79a7",
-				      "#e69f00", "#56b4e9", "#000000" };
+/*
+ * Okabe and Ito's colors, which the color-blind tell apart, without yellow, and three more:
+ * leat-perf has eight ops.
+ */
+static const char *const colors[] = { "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00",
+				      "#56b4e9", "#000000", "#8c564b", "#7a7a7a", "#5e3c99" };
 #define COLORS (sizeof(colors) / sizeof(colors[0]))
 #define GRID "#d8dde3"
 /* Maximum number of lines of a grid. */
@@ -64,16 +67,16 @@ escape(FILE *f, const char *text)
 }
 
 void
-plot_svg_begin(FILE *f, const char *title)
+plot_svg_begin(FILE *f, const char *title, unsigned int height)
 {
 	fprintf(f,
-		"<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
-		"height=\"%d\" font-family=\"'DejaVu Sans', Verdana, Helvetica, sans-serif\" "
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %u\" width=\"%d\" "
+		"height=\"%u\" font-family=\"'DejaVu Sans', Verdana, Helvetica, sans-serif\" "
 		"font-size=\"13\" fill=\"#1c212b\">\n<title>",
-		PLOT_WIDTH, PLOT_HEIGHT, PLOT_WIDTH, PLOT_HEIGHT);
+		PLOT_WIDTH, height, PLOT_WIDTH, height);
 	escape(f, title);
-	fprintf(f, "</title>\n<rect width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n", PLOT_WIDTH,
-		PLOT_HEIGHT);
+	fprintf(f, "</title>\n<rect width=\"%d\" height=\"%u\" fill=\"#ffffff\"/>\n", PLOT_WIDTH,
+		height);
 	plot_svg_text(f, 16, 24, "start", title);
 }
 
@@ -138,19 +141,23 @@ log_tick(const struct plot_axis *a, unsigned int n, double base)
 	}
 }
 
-/* Return the value of grid line n; NAN: n is past the last. */
+/*
+ * Return the value of grid line n; NAN: n is past the last. A logarithmic axis of less than a
+ * decade may have a single power of 10, or none: its grid lines have equal steps.
+ */
 static double
 tick(const struct plot_axis *a, unsigned int n, double base)
 {
+	const double range = a->max - a->min;
 	double step, value;
 
-	if (a->log) {
+	if (a->log && (base < 10 || a->max / a->min >= 8)) {
 		value = log_tick(a, n, base);
 	} else {
 		/* 1, 2 or 5 times a power of ten. */
-		step = pow(10, floor(log10(a->max / 4)));
-		step *= a->max / step >= 25 ? 5 : a->max / step >= 10 ? 2 : 1;
-		value = n * step;
+		step = pow(10, floor(log10(range / 4)));
+		step *= range / step >= 25 ? 5 : range / step >= 10 ? 2 : 1;
+		value = (ceil(a->min / step - 1e-9) + n) * step;
 	}
 	return value > a->max * 1.0001 ? NAN : value;
 }
@@ -165,7 +172,7 @@ plot_svg_x_axis(FILE *f, const struct plot_axis *x, const struct plot_axis *y, b
 
 	for (n = 0; !isnan(value = tick(x, n, bytes ? 2 : 10)); n++) {
 		grid_line(f, plot_place(x, value), y->start, plot_place(x, value), y->end);
-		number_text(number, sizeof(number), value, bytes);
+		number_text(number, sizeof(number), x->zero && n == 0 ? 0 : value, bytes);
 		plot_svg_text(f, plot_place(x, value), y->start + 20, "middle", number);
 	}
 	plot_svg_text(f, (x->start + x->end) / 2, y->start + 42, "middle", text);
@@ -209,10 +216,18 @@ plot_svg_line_end(FILE *f)
 }
 
 void
-plot_svg_legend(FILE *f, unsigned int line, unsigned int series, bool second, const char *text)
+plot_svg_point(FILE *f, double x, double y, unsigned int series, bool second, bool thin)
 {
-	double x = PLOT_WIDTH - 290, y = 44 + 18 * line;
+	const char *color = colors[series % COLORS];
 
+	fprintf(f, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%s\" fill=\"%s\" stroke=\"%s\"%s/>\n", x, y,
+		thin ? "1.6" : "2.8", second ? "#ffffff" : color, color,
+		thin ? " opacity=\"0.6\"" : "");
+}
+
+void
+plot_svg_legend(FILE *f, double x, double y, unsigned int series, bool second, const char *text)
+{
 	plot_svg_line_begin(f, series, second, false);
 	plot_svg_line_to(f, x, y);
 	plot_svg_line_to(f, x + 28, y);

@@ -13,6 +13,7 @@ from perf_lib import case, check, light, main, run
 
 RING = "--vdev=fabric_ring0"
 SVG = "{http://www.w3.org/2000/svg}"
+LEGEND_TOP = 470
 
 
 def self_run(options):
@@ -36,6 +37,7 @@ class Picture:
         check(top.tag == SVG + "svg", top.tag)
         self.texts = [t.text for t in top.iter(SVG + "text")]
         self.lines = list(top.iter(SVG + "polyline"))
+        self.points = [c for c in top.iter(SVG + "circle") if c.get("r") == "2.8"]
 
     def curves(self, dashed):
         """Return the points of each curve: the thick lines, except those in the legend."""
@@ -43,7 +45,18 @@ class Picture:
                   for line in self.lines
                   if line.get("stroke-width") == "2.2"
                   and (line.get("stroke-dasharray") is not None) == dashed]
-        return [points for points in curves if points[0][1] > 80]
+        return [points for points in curves if points and points[0][1] < LEGEND_TOP]
+
+    def legend(self):
+        """Return the color of each entry of the legend."""
+        return [line.get("stroke") for line in self.lines
+                if line.get("points") and float(line.get("points").split()[0].split(",")[1])
+                >= LEGEND_TOP]
+
+    def ticks(self):
+        """Return the numbers at the x axis: the texts between the title and the axis's own."""
+        return self.texts[1:self.texts.index("bytes" if "bytes" in self.texts else
+                                             "us; the last column has all above")]
 
 
 @case
@@ -71,6 +84,65 @@ def bandwidth_and_rate():
             picture = Picture(path)
             check(unit in picture.texts, picture.texts)
             check([len(points) for points in picture.curves(False)] == [2], picture.lines)
+
+
+@case
+def single_points_are_visible():
+    with tempfile.TemporaryDirectory() as tmp:
+        path = os.path.join(tmp, "p.svg")
+        ok(["--test", "bw", "--size", "8", "-n", "100", "--plot", path])
+        picture = Picture(path)
+        check(len(picture.points) == 1, picture.points)
+        check(60 < float(picture.points[0].get("cy")) < 420, picture.points[0].attrib)
+        check(picture.ticks() == ["4", "8", "16"], picture.texts)
+        # Atomics have one size only.
+        ok(["--op", "write,fetch_add", "--test", "bw", "--size", "8,64", "-n", "100",
+            "--plot", path])
+        check(len(Picture(path).points) == 3, Picture(path).points)
+
+
+@case
+def every_op_has_a_color_and_a_name():
+    with tempfile.TemporaryDirectory() as tmp:
+        old, path = os.path.join(tmp, "old.json"), os.path.join(tmp, "p.svg")
+        options = ["--op", "all,msg", "--size", "8,64", "-n", "20"]
+        p = ok([*options, "--json"])
+        with open(old, "w", encoding="utf-8") as f:
+            f.write(p.out())
+        ok([*options, "--plot", path])
+        colors = Picture(path).legend()
+        check(len(colors) == 8 and len(set(colors)) == 8, colors)
+        # An op has the same color in both runs, which both are in the legend.
+        ok(["--op", "cmp_swap,write", "--size", "8,64", "-n", "20", "--plot", path,
+            "--beside", old])
+        picture = Picture(path)
+        check(len(picture.legend()) == 10 and len(set(picture.legend())) == 8, picture.legend())
+
+
+@case
+def size_0_is_at_the_left_edge():
+    with tempfile.TemporaryDirectory() as tmp:
+        old, path = os.path.join(tmp, "old.json"), os.path.join(tmp, "p.svg")
+        p = ok(["--size", "0,1,4", "-n", "20", "--plot", path, "--json"])
+        picture = Picture(path)
+        check(picture.ticks() == ["0", "1", "2", "4"], picture.texts)
+        check([len(points) for points in picture.curves(False)] == [3], picture.lines)
+        with open(old, "w", encoding="utf-8") as f:
+            f.write(p.out())
+        ok(["--size", "1,4", "-n", "20", "--plot", path, "--beside", old])
+        check([len(points) for points in Picture(path).curves(True)] == [3], path)
+        p = ok(["--test", "bw", "--size", "0,1", "-n", "20", "--plot", path])
+        check("size 0 has no bandwidth" in p.err(), p.text())
+        check(len(Picture(path).points) == 1, path)
+
+
+@case
+def histogram_of_one_sample_has_ticks():
+    with tempfile.TemporaryDirectory() as tmp:
+        path = os.path.join(tmp, "p.svg")
+        for _ in range(3):
+            ok(["--size", "8", "-n", "1", "--warmup", "0", "--plot", path])
+            check(3 <= len(Picture(path).ticks()) <= 10, Picture(path).texts)
 
 
 @case
@@ -125,7 +197,7 @@ def nonsense_is_refused():
             {"op": "send", "bytes": 8, "p50_us": 1.5}]}
         result = lat["results"][0]
         wrong = [
-            "", "{", "1 2 3\n", "# op send, bytes 8\n3 2 1\n", "# op send, bytes 0\n1 2 3\n",
+            "", "{", "1 2 3\n", "# op send, bytes 8\n3 2 1\n",
             json.dumps(dict(lat, schema="x")), json.dumps(dict(lat, results=[1])),
             json.dumps(dict(lat, results=[dict(result, bytes=-1)])),
             json.dumps(dict(lat, results=[dict(result, p50_us=1e300)])),
