@@ -374,7 +374,11 @@ perf_options_parse(struct perf_options *o, int argc, char **argv)
 		perf_msg("unexpected argument '%s' (see --help)", argv[optind]);
 		return -EINVAL;
 	}
-	return check_together(o);
+	ret = check_together(o);
+	/* A listening side draws nothing. */
+	if (ret == 0 && o->plot != NULL && o->role != PERF_LISTEN && o->role != PERF_NO_ROLE)
+		ret = perf_plot_check(o);
+	return ret;
 }
 
 void
@@ -382,4 +386,5 @@ perf_options_free(struct perf_options *o)
 {
 	free(o->sizes);
 	o->sizes = NULL;
+	perf_plot_check_free(o);
 }

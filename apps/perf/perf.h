@@ -56,6 +56,7 @@
 
 struct leat_histogram;
 struct perf_plot;
+struct plot_run;
 
 #define PERF_NAME "leat-perf"
 #define PERF_US UINT64_C(1000000)
@@ -117,6 +118,7 @@ struct perf_options {
 	bool progress;
 	const char *histogram;
 	const char *plot, *beside; /* beside: an earlier run's file */
+	struct plot_run *earlier;  /* the run that beside holds; NULL: none */
 	bool list_drivers;
 	bool list_devices;
 	bool version, help;
@@ -239,6 +241,12 @@ void perf_report_head(struct perf_report *r);
 int perf_report_row(struct perf_report *r, const struct perf_row *row);
 int perf_report_close(struct perf_report *r, const struct perf_end *end);
 
+/*
+ * Check --plot, and read the file of --beside into o->earlier, which perf_plot_check_free() frees.
+ * @return 0, or a negative errno after printing a message
+ */
+int perf_plot_check(struct perf_options *o);
+void perf_plot_check_free(struct perf_options *o);
 /* @return NULL after printing a message */
 struct perf_plot *perf_plot_open(const struct perf_options *o);
 int perf_plot_row(struct perf_plot *p, const struct perf_row *row);

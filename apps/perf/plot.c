@@ -18,7 +18,7 @@
 struct perf_plot {
 	const struct perf_options *o;
 	FILE *f;
-	struct plot_run runs[2]; /* this run, and the run of --beside */
+	struct plot_run runs[2]; /* this run, and the run of --beside, which o owns */
 };
 
 /* Double an array when its count is a power of two. @return false: out of memory */
@@ -82,18 +82,15 @@ perf_plot_open(const struct perf_options *o)
 		return NULL;
 	}
 	p->o = o;
-	if (o->beside != NULL && plot_read(&p->runs[1], o->beside, perf_test_name(o->test)) < 0)
-		goto fail;
+	if (o->earlier != NULL)
+		p->runs[1] = *o->earlier;
 	p->f = fopen(o->plot, "we");
 	if (p->f == NULL) {
 		perf_msg("--plot %s: %s", o->plot, strerror(errno));
-		goto fail;
+		free(p);
+		return NULL;
 	}
 	return p;
-fail:
-	plot_run_free(&p->runs[1]);
-	free(p);
-	return NULL;
 }
 
 static int
@@ -165,7 +162,7 @@ perf_plot_close(struct perf_plot *p, const struct perf_card *here)
 	write_title(p, here, title, sizeof(title));
 	/* Without a result the file stays empty; a message that says why was printed before. */
 	if (p->runs[0].nb_rows > 0)
-		ret = plot_draw(p->f, p->runs, p->o->beside != NULL ? 2 : 1, unit_of(p->o->test),
+		ret = plot_draw(p->f, p->runs, p->o->earlier != NULL ? 2 : 1, unit_of(p->o->test),
 				title);
 	if (ret == -ENODATA) {
 		perf_msg("--plot %s: no value is above 0: there is nothing to draw", p->o->plot);
@@ -180,7 +177,6 @@ perf_plot_close(struct perf_plot *p, const struct perf_card *here)
 	if (ret < 0)
 		perf_msg("--plot %s: can't write it: %s", p->o->plot, strerror(errno));
 	plot_run_free(&p->runs[0]);
-	plot_run_free(&p->runs[1]);
 	free(p);
 	return ret;
 }

@@ -6,6 +6,7 @@
  * --plot FILE.svg: the results of one run, or of two, as a picture.
  *
  *     plot.c        rows of this run, and when the file is written
+ *     plot_check.c  --plot and --beside are checked before the measurement
  *     plot_read.c   the earlier run of --beside: a file of --json or of --histogram
  *     plot_draw.c   the picture: latency, bandwidth or rate over size, or the histogram of one size
  *     plot_svg.c    axes, lines and text as SVG

@@ -206,8 +206,12 @@ plot_read(struct plot_run *run, const char *path, const char *test)
 		return -EIO;
 	while (isspace((unsigned char)*first))
 		first++;
-	if (*first == '{')
+	if (*first == '\0')
+		ret = wrong(path, "it is empty");
+	else if (*first == '{')
 		ret = read_json(run, path, text, test);
+	else if (*first != '#')
+		ret = wrong(path, "it is neither from leat-perf --json nor from --histogram");
 	else
 		ret = read_histogram(run, path, text, test);
 	free(text);

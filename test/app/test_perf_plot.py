@@ -26,9 +26,10 @@ def ok(options):
     return p
 
 
-def refused(pattern, options, code=1):
+def refused(pattern, options, code=2):
     p = self_run(options)
     check(p.code == code and pattern in p.err(), p.text())
+    return p
 
 
 class Picture:
@@ -190,33 +191,63 @@ def text_of_files_is_escaped():
 
 
 @case
+def a_histogram_needs_the_histogram_of_its_size():
+    with tempfile.TemporaryDirectory() as tmp:
+        path = os.path.join(tmp, "p.svg")
+        old = {name: os.path.join(tmp, name) for name in ("json", "several", "64")}
+        p = ok(["--size", "8,64", "-n", "20", "--json", "--histogram", old["several"]])
+        with open(old["json"], "w", encoding="utf-8") as f:
+            f.write(p.out())
+        ok(["--size", "64", "-n", "20", "--histogram", old["64"]])
+        options = ["--size", "8", "-n", "20", "--plot", path, "--beside"]
+        needs = "needs a file of --histogram --size 8"
+        for name, has in (("json", "percentiles (--json) of 8 to 64 bytes"),
+                          ("several", "histograms of 8 to 64 bytes"),
+                          ("64", "histograms of 64 bytes")):
+            p = refused(has, [*options, old[name]])
+            check(needs in p.err() and p.out() == "", p.text())
+        check(not os.path.exists(path), path)
+        # The values over the size are drawn beside any sizes.
+        ok(["--size", "8,64", "-n", "20", "--plot", path, "--beside", old["64"]])
+        check(len(Picture(path).points) == 3, path)
+
+
+@case
 def nonsense_is_refused():
     with tempfile.TemporaryDirectory() as tmp:
         old, path = os.path.join(tmp, "old"), os.path.join(tmp, "p.svg")
         lat = {"schema": "leat-perf", "test": "lat", "results": [
             {"op": "send", "bytes": 8, "p50_us": 1.5}]}
         result = lat["results"][0]
+        neither = "it is neither from leat-perf --json nor from --histogram"
         wrong = [
-            "", "{", "1 2 3\n", "# op send, bytes 8\n3 2 1\n",
-            json.dumps(dict(lat, schema="x")), json.dumps(dict(lat, results=[1])),
-            json.dumps(dict(lat, results=[dict(result, bytes=-1)])),
-            json.dumps(dict(lat, results=[dict(result, p50_us=1e300)])),
+            ("", "it is empty"), ("\n", "it is empty"), ("{", "it is not JSON"),
+            ("1 2 3\n", neither), ("[1]", neither),
+            ("# op send, bytes 8\n3 2 1\n", "it is not from leat-perf --histogram"),
+            ("# op send, bytes 8\n", "it is not from leat-perf --histogram"),
+            (json.dumps(dict(lat, schema="x")), "it is not from leat-perf --json"),
+            (json.dumps(dict(lat, results=[1])), "its results"),
+            (json.dumps(dict(lat, results=[dict(result, bytes=-1)])), "its results"),
+            (json.dumps(dict(lat, results=[dict(result, bytes="0")])), "its results"),
+            (json.dumps(dict(lat, results=[dict(result, p50_us=1e300)])), "its results"),
+            (json.dumps(dict(lat, test="bw")), "another --test"),
         ]
-        for text in wrong:
+        for text, why in wrong:
             with open(old, "w", encoding="utf-8") as f:
                 f.write(text)
-            refused("--beside " + old, ["--size", "8", "-n", "10", "--plot", path,
-                                        "--beside", old])
-        with open(old, "w", encoding="utf-8") as f:
-            json.dump(dict(lat, test="bw"), f)
-        refused("another --test", ["--size", "8", "-n", "10", "--plot", path, "--beside", old])
+            refused("--beside %s: %s" % (old, why) if why != "another --test" else why,
+                    ["--size", "8", "-n", "10", "--plot", path, "--beside", old])
         refused("No such file", ["--size", "8", "-n", "10", "--plot", path, "--beside",
                                  os.path.join(tmp, "none")])
         refused("--plot /no/such/dir/x: No such file",
                 ["--size", "8", "-n", "10", "--plot", "/no/such/dir/x"])
+        refused("--plot %s: Is a directory" % tmp, ["--size", "8", "-n", "10", "--plot", tmp])
+        refused("--plot a.b.PNG: the picture is SVG: name it a.b.svg",
+                ["--size", "8", "-n", "10", "--plot", "a.b.PNG"])
+        refused("--plot -: name a file", ["--size", "8", "-n", "10", "--plot", "-"])
         refused("--plot /dev/full: can't write it", ["--size", "8", "-n", "10",
-                                                     "--plot", "/dev/full"])
-        refused("--beside FILE is drawn by --plot", ["--size", "8", "--beside", old], 2)
+                                                     "--plot", "/dev/full"], 1)
+        refused("--beside FILE is drawn by --plot", ["--size", "8", "--beside", old])
 
 
 if __name__ == "__main__":
