@@ -189,6 +189,8 @@ class One(Cli):
             status, _, err = self.run_it(*words)
             self.assertEqual(status, 2, words)
             self.assertIn("leat-tune", err)
+        for words in (["list", "--bogus"], ["list", "--pid", "x"]):
+            self.fails(words, words[1], "see leat-tune list --help", status=2)
         # Commands that only shells need, for completion, are not offered.
         self.assertNotIn("'complete'", self.run_it("nonsense")[2])
 

@@ -12,6 +12,7 @@ import importlib
 import os
 import signal
 import sys
+from typing import NoReturn
 
 from .._errors import TuneError
 
@@ -39,9 +40,16 @@ Exit: 0; 1 failed, or refused; 2 wrong usage; 128 + N ended by signal N (130: Ct
   leat-tune save site.conf      then, at the next start: --settings site.conf"""
 
 
+class Parser(argparse.ArgumentParser):
+    """Its errors name the --help of the command."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(f"{message} (see {self.prog} --help)")
+
+
 def parser_of(version: str, commands: tuple[str, ...] = COMMANDS) -> argparse.ArgumentParser:
     """Return the program's argument parser, with these subcommands."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="leat-tune", usage=USAGE, description=ABOUT, epilog=EXAMPLES, allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -53,7 +61,7 @@ def parser_of(version: str, commands: tuple[str, ...] = COMMANDS) -> argparse.Ar
         module = importlib.import_module(f"{__name__}._{name}")
         command = module.add_parser(sub)
         command.allow_abbrev = False
-        command.set_defaults(run=module.run, leat_version=version)
+        command.set_defaults(run=module.run, parser=command, leat_version=version)
     return parser
 
 
@@ -71,7 +79,9 @@ def main(argv: list[str] | None = None, version: str = "") -> int:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     argv = command_first(sys.argv[1:] if argv is None else argv)
     commands = (HIDDEN,) if argv[:1] == [HIDDEN] else COMMANDS
-    args = parser_of(version, commands).parse_args(argv)
+    args, unknown = parser_of(version, commands).parse_known_args(argv)
+    if unknown:
+        args.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     try:
         status = args.run(args)
         sys.stdout.flush()

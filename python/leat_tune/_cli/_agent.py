@@ -74,7 +74,6 @@ def add_parser(sub) -> argparse.ArgumentParser:
     out.add_argument("--svg", metavar="FILE", help="write a plot")
     out.add_argument("--json", action="store_true", help="the report as JSON")
     out.add_argument("--quiet", action="store_true", help="no progress on standard error")
-    parser.set_defaults(parser=parser)
     return parser
 
 
