@@ -176,6 +176,13 @@ class Batch(Case):
         self.assertEqual((document["processes"], document["problems"]), ([], []))
         self.assertIn("0 processes", self.top("--batch", "-n", "1", "-d", "0.05"))
 
+    def test_a_pid_of_no_process(self):
+        fake = self.fake("--program", "leat-perf")
+        for how in ("--batch", "--json"):
+            self.assertIn(f"no such process; there are: {fake.pid} (leat-perf)",
+                          self.top(how, "-n", "1", "-d", "0.05", "--pid", "1", code=1))
+        self.documents("-n", "1", "-d", "0.05", "--pid", "1", "--pid", str(fake.pid))
+
     def test_a_corrupt_block_is_named(self):
         path = os.path.join(self.dir, f"{os.getpid()}-0123456789abcdef.block")
         with open(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600), "w", encoding="ascii") as f:

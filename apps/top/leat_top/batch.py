@@ -37,6 +37,7 @@ def run_batch(source: Source, wake: Wake, options: BatchOptions, glyphs: Glyphs)
     model = Model()
     # Read once before: rates need an earlier report, and processes show rows only on request.
     model.update(source.read())
+    source.require()
     source.settle(1.0)
     _wait(wake, time.monotonic() + min(_FIRST, source.interval))
     model.update(source.read())

@@ -166,6 +166,7 @@ def _view(args, source: Source, wake: Wake, utf8: bool) -> None:
     app = App(Glyphs(utf8), args.interval, source.change, sort)
     # Read once before curses begins, so that an unsafe directory is reported normally.
     app.update(source.read(), source.problems)
+    source.require()
     with Terminal(args.color, utf8) as terminal:
         loop(app, source, wake, terminal)
 

@@ -45,6 +45,7 @@ class Source:
     notify: Callable[[], None] = lambda: None  # called, on any thread, when there is an outcome
     interval: float = 1.0
     problems: list[str] = field(default_factory=list)  # errors of the last scan of the directory
+    _pids: dict[int, str] = field(default_factory=dict)  # all at the last scan, with their programs
     _looked: bool = False
     _open: dict[tuple, _Open] = field(default_factory=dict)
     _outcomes: queue.SimpleQueue = field(default_factory=queue.SimpleQueue)
@@ -53,6 +54,15 @@ class Source:
         """Return the current processes; raise leat_tune.DirError if the directory is unsafe."""
         self._look()
         return [self._see(key, one) for key, one in self._open.items()]
+
+    def require(self) -> None:
+        """Raise leat_tune.Unknown if no process has a wanted pid. Call it after read().
+
+        If a file could not be read, it may be of that process; then problems names the file.
+        """
+        if self.wanted.pids and self.wanted.pids.isdisjoint(self._pids) and not self.problems:
+            there = ", ".join(f"{pid} ({program})" for pid, program in self._pids.items())
+            raise leat_tune.Unknown(f"no such process; there are: {there or 'none'}")
 
     def set_interval(self, interval: float) -> None:
         self.interval = interval
@@ -117,6 +127,7 @@ class Source:
             found, problems = [], [e]
         self._looked = True
         self.problems = [str(p) for p in problems]
+        self._pids = {process.pid: process.program for process in found}
         now, new = set(), False
         for process in found:
             key = (process.pid, process.instance)
