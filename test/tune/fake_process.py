@@ -169,6 +169,7 @@ class FakeProcess:
         self._load = load
         self._random = random.Random(1)
         self._loaded_ns = time.monotonic_ns()
+        self.refused: dict[str, str] = {}  # why objects refuse changes, by path
         self.hang = threading.Event()  # if set, settings are not applied, as in a loop that hangs
         for i in range(objects):
             self.add("reactor", f"lcore{i}")
@@ -369,6 +370,8 @@ class FakeProcess:
             if o is None:
                 raise Refusal(errno.ENOENT, f"object {m.object} is not there any more")
             values = self._checked(s, o, m, hash)
+            if o.path in self.refused:
+                raise Refusal(errno.EOPNOTSUPP, self.refused[o.path])
         except Refusal as e:
             s.send(protocol.Answer(request=m.request, status=-e.number, object=m.object, epoch=0,
                                    mask=m.mask, text=str(e)))

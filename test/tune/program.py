@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Play a program whose speed depends on its settings: program.py DIR [--flat] [--noise N]
+"""Play a program whose speed depends on its settings: program.py DIR [--flat] [--noise N] [--more]
 
 It prints its pid when it is ready, and ends with its standard input.
 """
@@ -97,6 +97,26 @@ help = "What it does."
 """
 
 
+# Has measures of the same names.
+OTHER = """
+component = "queue"
+title = "Queue"
+help = "A queue."
+
+[[report]]
+name = "calls"
+kind = "counter"
+type = "integer"
+unit = "calls"
+help = "Calls that were queued."
+
+[[report]]
+name = "wait"
+kind = "histogram"
+help = "Time in the queue."
+"""
+
+
 def rate(settings, flat=False):
     """Return calls per second, without noise."""
     if flat:
@@ -114,9 +134,15 @@ def latency_us(settings):
 class Program(FakeProcess):
     """The program. work() makes calls as fast as the settings say, until the end."""
 
-    def __init__(self, dir, *, flat=False, noise=0.02, seed=1):
+    def __init__(self, dir, *, flat=False, noise=0.02, seed=1, more=False):
         super().__init__(dir, program="fake-bench", objects=0)
         self.path_of = self.add("bench", "main", description=DESCRIPTION)
+        if more:
+            # An object of the same component that takes no settings, and has other values.
+            other = self.add("bench", "other", description=DESCRIPTION)
+            self._at(other).settings["batch"] = 7
+            self.refused[other] = "the other side decides"
+            self.add("queue", "main", description=OTHER)
         self.rng = random.Random(seed)
         self.flat, self.noise = flat, noise
         self.calls = self.nb = self.sum = 0
@@ -151,8 +177,10 @@ def main():
     parser.add_argument("dir")
     parser.add_argument("--flat", action="store_true")
     parser.add_argument("--noise", type=float, default=0.02)
+    parser.add_argument("--more", action="store_true",
+                        help="an object that refuses changes, and one of another component")
     args = parser.parse_args()
-    with Program(args.dir, flat=args.flat, noise=args.noise) as program:
+    with Program(args.dir, flat=args.flat, noise=args.noise, more=args.more) as program:
         print(os.getpid(), flush=True)
         program.work(lambda seconds: select.select([sys.stdin], [], [], seconds)[0])
 

@@ -360,6 +360,56 @@ class Usage(Case):
             self.assertIn(words, err, args)
         self.assertFalse(self.changed())
 
+    def test_an_object_that_refuses(self):
+        """bench.other refuses changes, and queue.main has measures of the same names."""
+        self.start("--more")
+        goal = ("--goal", "max calls_per_second where p99_us < 1000", *SHORT)
+        status, out, err = self.agent(*goal, "--set", "batch=4|64", "--trials", "40", "--json")
+        self.assertIn(status, (0, 3), err)
+        self.assertIn("warning: bench.other is left out, since it refuses a change: the other side "
+                      "decides", err)
+        self.assertIn("calls_per_second", json.loads(out)["goal"])
+        self.assertFalse(self.changed())
+        status, out, err = self.agent(*goal, "--try", "batch=64,policy=spin", "--json")
+        self.assertEqual(status, 0, err)
+        self.assertGreater(json.loads(out)["value"],
+                           1.2 * program.rate({"batch": 4, "policy": "yield"}))
+        # What is named is not left out.
+        for args in (("--set", "bench.other.batch"), ("--set", "batch", "--object", "bench.other"),
+                     ("--try", "bench.other.batch=3")):
+            status, _, err = self.agent(*goal, *args)
+            self.assertEqual(status, 1, err)
+            self.assertIn("is refused by bench.other: the other side decides", err)
+        where = self.file("mlos")
+        done = subprocess.run([sys.executable, "-B", "-m", "leat_tune._cli", "mlos", where,
+                               "--tune-dir", self.dir, *goal[:2], "--set", "batch"],
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(os.path.join(where, "tunables.json"), encoding="utf-8") as file:
+            self.assertEqual(set(json.load(file)) - {"$schema"}, {"bench.main"})
+        self.assertFalse(self.changed())
+
+    def test_which_component_is_meant(self):
+        self.start("--more")
+        snapshot = self.process.snapshot()
+        for name in ("calls_per_second", "p99_us", "per_second"):
+            with self.assertRaisesRegex(GoalError, "say which"):
+                resolve(name, snapshot)
+            with self.assertRaisesRegex(GoalError, "say which"):
+                resolve(name, snapshot, components={"bench", "queue"})
+        bench = {"components": {"bench"}, "without": {"bench.other"}}
+        found = resolve("p99_us", snapshot, **bench)
+        self.assertEqual((found.component, found.name, found.paths),
+                         ("bench", "latency_p99_us", ("bench.main",)))
+        self.assertEqual(resolve("p99_us", snapshot, components={"queue"}).name, "wait_p99_us")
+        # Two measures of the component have this end.
+        with self.assertRaisesRegex(GoalError, "bench.calls_per_second, bench.latency_per_second:"):
+            resolve("per_second", snapshot, **bench)
+        # A name with a component means what it says.
+        self.assertEqual(resolve("queue.calls_per_second", snapshot, **bench).component, "queue")
+        self.assertEqual(resolve("bench.calls_per_second", snapshot, **bench).paths,
+                         ("bench.main", "bench.other"))
+
     def test_nothing_is_measured(self):
         self.start()
         status, _, err = self.agent("--goal", "max calls_per_second / (waiting - waiting)", "--set",

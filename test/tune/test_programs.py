@@ -4,6 +4,8 @@
 import json
 import os
 import random
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -14,6 +16,7 @@ import unittest
 import leat_tune
 
 PERF, RPC_BENCH, CHANGES = sys.argv[1:4]
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 PLUGINS = os.environ.get("LEAT_TEST_PLUGINS", "").split()
 QUIET = ["--no-pci", "--no-telemetry", "--log-level=lib.*:error", "--log-level=leat.tune:error"]
 CPUS = sorted(os.sched_getaffinity(0))
@@ -67,6 +70,36 @@ class Case(unittest.TestCase):
 
         return self.wait(look)
 
+    def documented(self, measure):
+        """Run the commands of the guides and of --help that tune by a measure, as they are there.
+
+        Only trials are shorter, and the budget smaller.
+        """
+        files = self.dir + ".files"
+        os.mkdir(files)
+        self.addCleanup(shutil.rmtree, files)
+        environment = {**os.environ, "COLUMNS": "1000"}
+
+        def tune(*words):
+            return subprocess.run([sys.executable, "-B", "-m", "leat_tune._cli", *words], cwd=files,
+                                  env=environment, capture_output=True, text=True,
+                                  timeout=DEADLINE)
+
+        texts = [tune(command, "--help").stdout for command in ("agent", "mlos")]
+        for name in ("README.md", "doc/guide/tune.md", "doc/guide/tune-agent.md"):
+            with open(os.path.join(ROOT, name), encoding="utf-8") as f:
+                texts.append(f.read())
+        lines = {line.strip() for text in texts
+                 for line in re.findall(r"^ *leat-tune (?:agent|mlos) .*$", text, re.MULTILINE)}
+        commands = [shlex.split(line, comments=True) for line in sorted(lines)]
+        commands = [words for words in commands if any(measure in word for word in words)]
+        self.assertTrue(commands)
+        for command in commands:
+            short = ["--trials", "40", "--trial-seconds", "0.05", "--tune-dir", self.dir]
+            done = tune(*command[1:], *short)
+            allowed = (0, 3, 4) if command[1] == "agent" else (0,)
+            self.assertIn(done.returncode, allowed, (command, done.stderr))
+
     def end(self):
         """End the program by SIGINT, in order; return its JSON."""
         self.child.send_signal(2)
@@ -95,6 +128,12 @@ class Perf(Case):
         self.assertEqual(after.report["errors"], 0)
         result = self.end()["results"][0]
         self.assertEqual(result["errors"], 0)
+
+    def test_commands_of_the_guides(self):
+        self.start(PERF, "--test", "rate", "--idle", "yield", "--duration", "600")
+        self.object(self.process(), "perf.client", lambda o: o.report["running"])
+        self.documented("messages_per_second")
+        self.end()
 
     def test_what_a_run_has_not(self):
         self.start(PERF, "--test", "lat", "--idle", "yield", "--size", "8", "--duration", "600")
@@ -171,6 +210,12 @@ class RpcBench(Case):
             self.object(process, path, lambda o: o.report["calls"] > before)
         result = self.end()
         self.assertNotIn('"wrong": 1', json.dumps(result))
+
+    def test_commands_of_the_guides(self):
+        self.start(RPC_BENCH, "--idle", "yield", "--seconds", "600")
+        self.object(self.process(), "rpc_bench.lcore0", lambda o: o.report["calls"] > 0)
+        self.documented("calls_per_second")
+        self.end()
 
     def test_a_plan_stays(self):
         self.start(RPC_BENCH, "--rate", "1000", "--idle", "yield", "--seconds", "600")

@@ -103,25 +103,45 @@ def _percentage(text: str) -> float:
     return value
 
 
-def _one(args: argparse.Namespace) -> Member:
-    """Return the process to tune; raise Unknown if several processes could be meant."""
-    members = common.members(args, rows=False)
+def _targets(args: argparse.Namespace, member: Member) -> agent.Targets:
+    """Return what --set or --try means in a process, without objects that refuse a change."""
     words = args.set or args.trial
-    if len(members) > 1 and words and not args.pid:
+    refused = agent.refusing(member.process, agent.present(words, member.snapshot, args.object))
+    if args.set:
+        return agent.targets(words, member.snapshot, args.object, refused=refused)
+    return agent.targets(words, member.snapshot, args.object, one_value=True, most=_TRY_MAX,
+                         refused=refused)
+
+
+def _one(args: argparse.Namespace) -> tuple[Member, agent.Targets]:
+    """Return the process to tune, and what is set there; raise Unknown if several could be meant.
+    """
+    members = common.members(args, rows=False)
+    if len(members) > 1 and not args.pid:
         # Choose the process that has the settings.
         able = []
         for member in members:
             try:
-                agent.targets(words, member.snapshot, args.object, one_value=not args.set,
-                              most=_TRY_MAX)
+                able.append((member, _targets(args, member)))
             except (OSError, ValueError):
                 continue
-            able.append(member)
-        members = able or members
+        if len(able) == 1:
+            return able[0]
+        members = [member for member, _ in able] or members
     if len(members) > 1:
         who = ", ".join(map(str, members))
         raise Unknown(f"there are several processes: {who}; say which by --pid or --program")
-    return members[0]
+    return members[0], _targets(args, members[0])
+
+
+def _measures(
+    args: argparse.Namespace, goal: agent.Goal, member: Member, targets: agent.Targets
+) -> dict[str, agent.Measure]:
+    return {
+        name: agent.resolve(name, member.snapshot, args.object, components=targets.components,
+                            without=targets.refused)
+        for name in goal.measures
+    }
 
 
 def _list_goals(args: argparse.Namespace) -> int:
@@ -185,12 +205,8 @@ class _Run:
             raise ValueError(f"--trials: at least {TRIALS_MIN} are needed to tell anything from "
                              f"noise")
         self.goal = agent.Goal.parse(args.goal)
-        self.member = _one(args)
-        snapshot = self.member.snapshot
-        self.targets = agent.targets(args.set, snapshot, args.object)
-        self.measures = {
-            name: agent.resolve(name, snapshot, args.object) for name in self.goal.measures
-        }
+        self.member, self.targets = _one(args)
+        self.measures = _measures(args, self.goal, self.member, self.targets)
         knobs = {t.knob.name: list(t.knob.values) for t in self.targets.targets}
         if args.resume and knobs != self.knobs:
             raise agent.LogError(
@@ -215,6 +231,8 @@ class _Run:
         }
 
     def warn(self) -> None:
+        for path, why in self.targets.refused.items():
+            common.warn(f"{path} is left out, since it refuses a change: {why}")
         for target in self.targets.targets:
             if target.setting.when == "next":
                 common.warn(f"{target.knob.name} takes effect with what the program makes next: "
@@ -265,12 +283,8 @@ def _try(args: argparse.Namespace) -> int:
     """Make one trial, of values that another optimiser chose."""
     try:
         goal = agent.Goal.parse(args.goal)
-        member = _one(args)
-        targets = agent.targets(args.trial, member.snapshot, args.object, one_value=True,
-                                most=_TRY_MAX)
-        measures = {
-            name: agent.resolve(name, member.snapshot, args.object) for name in goal.measures
-        }
+        member, targets = _one(args)
+        measures = _measures(args, goal, member, targets)
     except ValueError as e:
         print(f"leat-tune: {e}", file=sys.stderr)
         return 2

@@ -131,17 +131,25 @@ def groups(those: list[tuple[Object, Setting]]) -> dict[str, Any]:
     return found
 
 
-def _chosen(args: argparse.Namespace, snapshot) -> list[tuple[Object, Setting]]:
+def _targets(args: argparse.Namespace, member: common.Member) -> agent.Targets:
+    """Return what --set names, without objects that refuse a change."""
+    words = [word.partition("=")[0] for one in args.set for word in one.split(",")]
+    refused = agent.refusing(member.process, agent.present(words, member.snapshot, args.object))
+    return agent.targets(words, member.snapshot, args.object, most=_SETTINGS_MAX, refused=refused)
+
+
+def _chosen(
+    args: argparse.Namespace, snapshot, targets: agent.Targets | None
+) -> list[tuple[Object, Setting]]:
     """Return the settings to search, with their objects.
 
     Settings that can't be searched are left out, or, if the user named them, refused.
     """
     every = objects(snapshot, args.object)
-    if args.set:
-        words = [word.partition("=")[0] for one in args.set for word in one.split(",")]
+    if targets is not None:
         by_path = objects(snapshot)
         found = []
-        for target in agent.targets(words, snapshot, args.object, most=_SETTINGS_MAX).targets:
+        for target in targets.targets:
             found += [(by_path[path], target.setting) for path in target.paths]
         named = {(o.path, s.name) for o, s in found}
         # The settings of a group are set together: add those that were not named.
@@ -171,9 +179,11 @@ def run(args: argparse.Namespace) -> int:
     member = members[0]
     try:
         goal = agent.Goal.parse(args.goal)
+        targets = _targets(args, member) if args.set else None
         for name in goal.measures:
-            agent.resolve(name, member.snapshot, args.object)
-        those = _chosen(args, member.snapshot)
+            agent.resolve(name, member.snapshot, args.object,
+                          components=targets.components if targets is not None else ())
+        those = _chosen(args, member.snapshot, targets)
         if not those:
             raise agent.SettingError("nothing of the program can be set while it runs")
     except ValueError as e:

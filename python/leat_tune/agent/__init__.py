@@ -18,11 +18,11 @@ how it works.
 """
 
 from ._goal import Goal, GoalError
-from ._live import Live
+from ._live import Live, refusing
 from ._log import Log, LogError
 from ._measures import Measure, listed, resolve
 from ._plan import Ask, Budget, Outcome, Result, Unmeasured, plan
-from ._settings import SettingError, Targets, targets
+from ._settings import SettingError, Targets, present, targets
 from ._space import Knob, Space
 
 __all__ = [
@@ -43,6 +43,8 @@ __all__ = [
     "Unmeasured",
     "listed",
     "plan",
+    "present",
+    "refusing",
     "resolve",
     "targets",
 ]

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import errno
 import time
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
@@ -31,6 +32,27 @@ _INTERVAL = (0.02, 0.25)  # shortest and longest time between two checks, second
 _LEASE_TRIALS = 3
 _LEASE_SECONDS = 10.0
 _PATIENCE = 2.5  # longest wait for a report that is due, seconds
+
+
+def refusing(process: Any, present: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Return the objects, by path, that refuse to have their settings changed, and why.
+
+    present: current values of settings, by object path. Each object is asked to set these, under a
+    lease that ends at once, so nothing changes. An object whose settings another agent holds does
+    not count as refusing.
+    """
+    found = {}
+    with process.session("leat-tune agent") as session:
+        for path, values in present.items():
+            try:
+                session.set(path, values, lease=_LEASE_SECONDS)
+            except Refused as e:
+                if e.errno != errno.EBUSY:
+                    found[path] = str(e)
+        # With keep the leases end here. Otherwise the process would still restore the values, which
+        # are the same, when the first trial begins, and refuse that.
+        session.release(keep=True)
+    return found
 
 
 class Live:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import fnmatch
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -138,11 +138,20 @@ def _matches(measure: str, name: str) -> bool:
     return measure == name or measure.endswith("_" + name)
 
 
-def resolve(name: str, snapshot: Any, pattern: str | None = None) -> Measure:
+def resolve(
+    name: str,
+    snapshot: Any,
+    pattern: str | None = None,
+    *,
+    components: Collection[str] = (),
+    without: Collection[str] = (),
+) -> Measure:
     """Return the measure that a name means in a goal.
 
     The name is p99_us, latency_p99_us, endpoint.latency_p99_us, or endpoint.ep0.latency_p99_us.
-    Raises GoalError if it means no measure, or more than one.
+    components: those whose settings are searched. If several components have a measure of a name
+    without component, the name means that of these. without: paths of objects that a name without
+    component does not mean. Raises GoalError if the name means no measure, or more than one.
     """
     component, dot, rest = name.partition(".")
     where, dot2, last = rest.rpartition(".")
@@ -157,10 +166,14 @@ def resolve(name: str, snapshot: Any, pattern: str | None = None) -> Measure:
         if dot2:
             own = {path: path.partition(".")[2] for path in paths}
             paths = tuple(p for p, o in own.items() if o == where or fnmatch.fnmatchcase(o, where))
+        elif not dot:
+            paths = tuple(path for path in paths if path not in without)
         if paths:
             found.append(Measure(**{**vars(one), "paths": paths}))
     exact = [one for one in found if one.name == last]
     found = exact or found
+    if len(found) > 1 and not dot:
+        found = [one for one in found if one.component in components] or found
     if not found:
         names = [f"{one.component}.{one.name}" for one in every] + [one.name for one in every]
         alike = nearest(name, names)

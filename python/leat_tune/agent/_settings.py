@@ -9,8 +9,9 @@
 
 from __future__ import annotations
 
+import errno
 import operator
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,13 +42,24 @@ class Targets:
     """All knobs of a search, and the changes of settings that their values mean."""
 
     def __init__(
-        self, targets: list[Target], start: Mapping[str, Any], most: int = KNOBS_MAX
+        self,
+        targets: list[Target],
+        start: Mapping[str, Any],
+        most: int = KNOBS_MAX,
+        refused: Mapping[str, str] | None = None,
     ) -> None:
-        """start: objects by path, with their current settings."""
+        """start: objects by path, with their current settings. refused: see targets()."""
         self.targets = targets
+        #: objects that were left out, and why they refuse the settings
+        self.refused = dict(refused or {})
         self._start = {path: dict(o.settings) for path, o in start.items()}
         self._schemas = {path: o.schema for path, o in start.items()}
         self.space = Space([one.knob for one in targets], self._allowed, most)
+
+    @property
+    def components(self) -> set[str]:
+        """The components whose settings are searched."""
+        return {self._schemas[path].component for one in self.targets for path in one.paths}
 
     def changes(self, values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         """Return the settings to change, by object path; groups are complete."""
@@ -108,6 +120,45 @@ def _found(name: str, snapshot: Any, pattern: str | None) -> list[tuple[Any, Any
     return found
 
 
+def _split(words: list[str]) -> Iterator[tuple[str, str]]:
+    """Return the names of the arguments of --set, each with what follows its =."""
+    for word in (part.strip() for one in words for part in one.split(",")):
+        name, _, spec = word.partition("=")
+        if not name:
+            raise SettingError("--set: a name is missing")
+        yield name, spec
+
+
+def _searchable(name: str, snapshot: Any, pattern: str | None) -> list[tuple[Any, Any]]:
+    """Return the objects and the setting that a name means, if that can be searched."""
+    pairs = _found(name, snapshot, pattern)
+    settings = {(o.component, s.name) for o, s in pairs}
+    if len(settings) > 1:
+        names = ", ".join(sorted(f"{component}.{setting}" for component, setting in settings))
+        raise SettingError(f"'{name}' can be {names}: say which")
+    if pairs[0][1].when == "start":
+        raise SettingError(
+            f"{name} takes effect only when the program starts: it can't be searched"
+        )
+    return pairs
+
+
+def present(
+    words: list[str], snapshot: Any, pattern: str | None = None
+) -> dict[str, dict[str, Any]]:
+    """Return the current values of the settings that targets() would search, by object path.
+
+    Groups are complete. Raises as targets().
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for name, _ in _split(words):
+        for o, setting in _searchable(name, snapshot, pattern):
+            group = o.schema.groups.get(setting.group)
+            for one in (setting.name, *(group.settings if group is not None else ())):
+                found.setdefault(o.path, {})[one] = o.settings[one]
+    return found
+
+
 def _knob(name: str, spec: str, setting: Any, start: Any) -> Knob:
     if setting.type == "string":
         raise SettingError(f"{name}: a text has no values to try")
@@ -145,29 +196,25 @@ def targets(
     *,
     one_value: bool = False,
     most: int = KNOBS_MAX,
+    refused: Mapping[str, str] | None = None,
 ) -> Targets:
     """Return the targets of the arguments of --set.
 
-    one_value: arguments of --try, which are NAME=VALUE. most: largest number of settings. Raises
-    SettingError if a setting can't be searched, Unknown as leat-tune set, TuneError if another
-    agent holds a setting.
+    one_value: arguments of --try, which are NAME=VALUE. most: largest number of settings. refused:
+    objects that refuse a change of these settings, with their reason, as of refusing(); they are
+    left out. Raises SettingError if a setting can't be searched, Unknown as leat-tune set,
+    TuneError if another agent holds a setting, or if all objects refuse it.
     """
+    refused = refused or {}
     found: list[Target] = []
     taken: dict[tuple[str, str], str] = {}
-    for word in (part.strip() for one in words for part in one.split(",")):
-        name, _, spec = word.partition("=")
-        if not name:
-            raise SettingError("--set: a name is missing")
-        pairs = _found(name, snapshot, pattern)
-        settings = {(o.component, s.name) for o, s in pairs}
-        if len(settings) > 1:
-            names = ", ".join(sorted(f"{component}.{setting}" for component, setting in settings))
-            raise SettingError(f"'{name}' can be {names}: say which")
+    for name, spec in _split(words):
+        every = _searchable(name, snapshot, pattern)
+        pairs = [(o, s) for o, s in every if o.path not in refused]
+        if not pairs:
+            why = "; ".join(f"{o.path}: {refused[o.path]}" for o, _ in every)
+            raise TuneError(errno.EOPNOTSUPP, f"{name} is refused by {why}")
         setting = pairs[0][1]
-        if setting.when == "start":
-            raise SettingError(
-                f"{name} takes effect only when the program starts: it can't be searched"
-            )
         starts = {o.settings[setting.name] for o, _ in pairs}
         if len(starts) > 1:
             values = ", ".join(sorted(setting.format(value) for value in starts))
@@ -198,6 +245,6 @@ def targets(
     if held:
         raise TuneError(16, "; ".join(held) + ": wait, or end it")
     try:
-        return Targets(found, objects(snapshot), most)
+        return Targets(found, objects(snapshot), most, refused)
     except ValueError as e:
         raise SettingError(str(e)) from None
