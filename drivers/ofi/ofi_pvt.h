@@ -441,7 +441,7 @@ struct ofi_ep {
 	uint64_t window_at;	   /* OFI_Q_PEEKS, cycles: when to look for new sockets */
 	bool drained;		   /* the receive of drain_one() was cancelled */
 	struct ofi_addr *draining; /* list of addresses being drained, see ofi_drain.c */
-	void *sink; /* second buffer of receives */
+	void *sink;		   /* second buffer of receives */
 	uint64_t sink_len;
 	uint64_t sink_map;	    /* bytes that are mapped */
 	struct ofi_ep *next_closed; /* next closed endpoint (OFI_Q_CLOSE_LAST) */
