@@ -11,25 +11,25 @@
 
 #define DEVS_MAX 64
 
-/* Only leat_init() and leat_cleanup() write these, before and after all use: no lock is needed. */
 /*
- * The owner's thread changes the list under the mutex, and reads it without. Telemetry's thread
- * reads it, and the devices in it, under the mutex.
+ * leat_init() and leat_cleanup() change the list of devices, under the mutex. Telemetry's thread
+ * reads the list and its devices under the mutex. All other uses come after leat_init() and before
+ * leat_cleanup(), and need no lock.
  */
 static pthread_mutex_t devs_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct leat_dev *devs[DEVS_MAX];
 static unsigned int nb_devs;
 
 int
-leat_dev_foreach(leat_dev_visit_t fn, void *arg)
+leat_dev_foreach(leat_dev_visit_fn fn, void *arg)
 {
 	unsigned int i;
 	int ret = 0;
 
-	pthread_mutex_lock(&devs_lock);
+	(void)pthread_mutex_lock(&devs_lock);
 	for (i = 0; i < nb_devs && ret >= 0; i++)
 		ret = fn(devs[i], arg);
-	pthread_mutex_unlock(&devs_lock);
+	(void)pthread_mutex_unlock(&devs_lock);
 	return ret;
 }
 
@@ -206,9 +206,9 @@ leat_dev_open(const char *spec)
 		free(dev);
 		return ret;
 	}
-	pthread_mutex_lock(&devs_lock);
+	(void)pthread_mutex_lock(&devs_lock);
 	devs[nb_devs++] = dev;
-	pthread_mutex_unlock(&devs_lock);
+	(void)pthread_mutex_unlock(&devs_lock);
 	return 0;
 }
 
@@ -219,10 +219,10 @@ leat_dev_close_all(void)
 		struct leat_dev *dev;
 
 		/* After this telemetry does not find the device, and has stopped reading it. */
-		pthread_mutex_lock(&devs_lock);
+		(void)pthread_mutex_lock(&devs_lock);
 		dev = devs[--nb_devs];
 		devs[nb_devs] = NULL;
-		pthread_mutex_unlock(&devs_lock);
+		(void)pthread_mutex_unlock(&devs_lock);
 		dev->driver->remove(dev);
 		free(dev);
 	}

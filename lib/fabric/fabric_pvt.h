@@ -74,9 +74,9 @@ void leat_dev_close_all(void);
  * Call fn for each device, until it returns < 0, under the mutex of the list: no device is closed
  * meanwhile. For telemetry.
  */
-typedef int (*leat_dev_visit_t)(const struct leat_dev *dev, void *arg);
+typedef int (*leat_dev_visit_fn)(const struct leat_dev *dev, void *arg);
 /* @return what fn returned last; 0 if there is no device */
-int leat_dev_foreach(leat_dev_visit_t fn, void *arg);
+int leat_dev_foreach(leat_dev_visit_fn fn, void *arg);
 /*
  * Do leat_dev_info_for(), and set *layer to the layer that an endpoint with these ops has; NULL if
  * it needs none.

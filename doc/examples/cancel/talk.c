@@ -100,8 +100,10 @@ on_event(void *arg, struct leat_ep *ep, const struct leat_event *ev)
 
 	switch (ev->type) {
 	case LEAT_EV_CONNECT_REQ:
-		if (leat_ep_accept(ep, ev->peer, NULL) < 0)
+		if (leat_ep_accept(ep, ev->peer, NULL) < 0) {
 			fprintf(stderr, "accept: %s\n", leat_err_msg());
+			(void)leat_ep_reject(ep, ev->peer);
+		}
 		break;
 	case LEAT_EV_CONNECTED:
 		s->peer = ev->peer;
