@@ -292,9 +292,15 @@ rb_node_close(struct rb_node *n)
 	rb_tune_stop(n);
 	if (n->rpc != NULL) {
 		sessions_close(n);
-		while (sessions_left(n) && leat_now() < end)
+		/* The workers end when the sessions have given back their requests. */
+		while ((sessions_left(n) || n->nb_workers > 0) && leat_now() < end)
 			rb_nap();
 		(void)leat_rpc_reactor_remove(n->rpc);
+	}
+	/* The workers use the node's memory: free nothing while one runs. */
+	if (n->nb_workers > 0) {
+		rb_msg("lcore %u: %u tasks have not ended", n->lcore, n->nb_workers);
+		return -EBUSY;
 	}
 	return rb_node_free(n);
 }

@@ -369,9 +369,10 @@ work(void *arg)
 		run_batch(w, &bt);
 		leat_tune_serve(n->tune);
 	}
-	__atomic_store_n(&n->nb_workers, n->nb_workers - 1, __ATOMIC_RELAXED);
-	if (n->nb_workers == 0)
+	if (n->nb_workers == 1)
 		node_done(n);
+	/* Last, since rb_node_close() may free the node from here on. */
+	__atomic_store_n(&n->nb_workers, n->nb_workers - 1, __ATOMIC_RELAXED);
 	return 0;
 }
 
