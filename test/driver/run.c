@@ -113,27 +113,38 @@ known_fits(const char *known, const char *name)
 	return fnmatch(glob, name, 0) == 0 ? known + len + 1 : NULL;
 }
 
-/* A --known option that matches no test any more is a mistake in the options. */
+/* Tell whether the glob of an option matches a test; if not, print a message. */
 static bool
-known_exist(const struct ct_test *const *groups)
+fits_any(const struct ct_test *const *groups, const char *option, const char *glob)
 {
 	const struct ct_test *t;
-	bool exist = true;
-	uint32_t i;
 	size_t g;
 
-	for (i = 0; i < ct.nb_known; i++) {
-		bool fits = false;
-
-		for (g = 0; groups[g] != NULL && !fits; g++)
-			for (t = groups[g]; t->name != NULL && !fits; t++)
-				fits = known_fits(ct.known[i], t->name) != NULL;
-		if (!fits)
-			fprintf(stderr, "leat-conformance: no test fits --known '%s'\n",
-				ct.known[i]);
-		exist = exist && fits;
+	for (g = 0; groups[g] != NULL; g++) {
+		for (t = groups[g]; t->name != NULL; t++) {
+			if (known_fits(glob, t->name) != NULL)
+				return true;
+		}
 	}
-	return exist;
+	fprintf(stderr, "leat-conformance: no test fits %s '%s' (see --list)\n", option, glob);
+	return false;
+}
+
+/*
+ * Check that each --known and each --filter matches a test. One that matches none is a mistake: a
+ * misspelt filter beside others would leave tests out.
+ */
+static bool
+globs_fit(const struct ct_test *const *groups)
+{
+	bool fit = true;
+	uint32_t i;
+
+	for (i = 0; i < ct.nb_known; i++)
+		fit = fits_any(groups, "--known", ct.known[i]) && fit;
+	for (i = 0; i < ct.nb_filter; i++)
+		fit = fits_any(groups, "--filter", ct.filter[i]) && fit;
+	return fit;
 }
 
 static const char *
@@ -246,30 +257,6 @@ wanted(const struct ct_test *t)
 	return ct.nb_filter == 0;
 }
 
-/* Check that each filter matches a test: a misspelt one would leave tests out. */
-static bool
-filters_match(const struct ct_test *const *groups)
-{
-	const struct ct_test *t;
-	bool found;
-	uint32_t i;
-	size_t g;
-
-	for (i = 0; i < ct.nb_filter; i++) {
-		found = false;
-		for (g = 0; groups[g] != NULL && !found; g++)
-			for (t = groups[g]; t->name != NULL && !found; t++)
-				found = fnmatch(ct.filter[i], t->name, 0) == 0;
-		if (!found) {
-			fprintf(stderr,
-				"leat-conformance: no test fits --filter '%s' (see --list)\n",
-				ct.filter[i]);
-			return false;
-		}
-	}
-	return true;
-}
-
 int
 ct_run(const struct ct_test *const *groups, bool list)
 {
@@ -278,7 +265,7 @@ ct_run(const struct ct_test *const *groups, bool list)
 	char buf[256];
 	size_t g;
 
-	if (!known_exist(groups) || !filters_match(groups))
+	if (!globs_fit(groups))
 		return -1;
 	signal(SIGALRM, stuck);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)

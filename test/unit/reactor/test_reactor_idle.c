@@ -364,7 +364,7 @@ test_set_and_get(void **state)
 	assert_int_equal(conf.sleep_min_us, 10);
 	assert_int_equal(conf.sleep_max_us, 250);
 
-	/* If only one bound is given, the default of the other one is adjusted to it. */
+	/* If one bound of the sleep is given, the default of the second bound is adjusted to it. */
 	conf = (struct leat_idle_conf){ .policy = LEAT_IDLE_SLEEP, .sleep_max_us = 3 };
 	assert_int_equal(leat_reactor_idle_set(r, &conf), 0);
 	leat_reactor_idle_get(r, &conf);
