@@ -75,7 +75,10 @@ reactor_poller_new(struct leat_reactor *r, const char *name, leat_poller_fn fn, 
 		return NULL;
 	}
 
+	/* Take the lock: telemetry reads `used` of all slots. */
+	reactor_lock();
 	memset(p, 0, sizeof(*p));
+	reactor_unlock();
 	p->fn = fn;
 	p->arg = arg;
 	p->reactor = r;
