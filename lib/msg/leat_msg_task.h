@@ -175,7 +175,8 @@ LEAT_API int leat_msg_net_register(struct leat_msg_net *net, void *addr, size_t 
  * @return
  *   0; -ECONNREFUSED, -EHOSTUNREACH and others as leat_event.status of CONNECT_FAILED; -ETIMEDOUT;
  *   -EPROTONOSUPPORT: conf.mode is LEAT_MSG_LEAT, and the peer does not speak it; -ENOSPC:
- *   max_conns connections are open; -EINVAL: malformed address; -ECANCELED; -EPERM: not in a task.
+ *   max_conns connections are open; -EINVAL: malformed address; -ESHUTDOWN: the net is closing, or
+ *   the reactor has stopped; -ECANCELED; -EPERM: not in a task.
  */
 LEAT_API int leat_msg_task_dial(struct leat_msg_net *net, const char *addr, uint64_t timeout_us,
 				struct leat_msg_conn **conn);
@@ -206,8 +207,8 @@ LEAT_API void leat_msg_task_unlisten(struct leat_msg_net *net);
  * @param[out] conn
  *   The connection, if 0 is returned; else NULL.
  * @return
- *   0; -ESHUTDOWN: the net does not listen, or stopped listening; -ECANCELED, -ETIMEDOUT; -EPERM:
- *   not in a task.
+ *   0; -ESHUTDOWN: the net does not listen, or stopped listening, or the reactor has stopped;
+ *   -ECANCELED, -ETIMEDOUT; -EPERM: not in a task.
  */
 LEAT_API int leat_msg_task_accept(struct leat_msg_net *net, struct leat_msg_conn **conn);
 

@@ -310,6 +310,17 @@ net_on_conn_event(void *arg, const struct leat_msg_event *ev)
 	}
 }
 
+/*
+ * Return the connection that a task waited for. If the reactor stopped between the wake-up and the
+ * task's next turn, the connection may be closed already; a net that stops opens no other.
+ */
+static int
+sock_conn(const struct sock *s, struct leat_msg_conn **conn)
+{
+	*conn = s->conn;
+	return s->conn == NULL ? -ESHUTDOWN : 0;
+}
+
 /* ---- dial ---- */
 
 static int
@@ -376,10 +387,10 @@ leat_msg_task_dial(struct leat_msg_net *net, const char *addr, uint64_t timeout_
 	w.why = why;
 	ret = leat_resource_run(&w.op, &dial_resource);
 	if (ret == 0)
-		*conn = w.sock->conn;
-	else if (why[0] != '\0')
+		ret = sock_conn(w.sock, conn);
+	if (ret < 0 && why[0] != '\0')
 		leat_err(-ret, "dial %s: %s", addr, why);
-	else if (w.sock != NULL || ret == -ECANCELED)
+	else if (ret < 0 && (w.sock != NULL || ret == -ECANCELED))
 		leat_err(-ret, "dial %s: %s", addr, strerror(-ret));
 	return ret;
 }
@@ -473,7 +484,9 @@ leat_msg_task_accept(struct leat_msg_net *net, struct leat_msg_conn **conn)
 	struct net_wait w = { .net = net };
 	int ret = leat_resource_run(&w.op, &accept_resource);
 
-	*conn = ret == 0 ? w.sock->conn : NULL;
+	*conn = NULL;
+	if (ret == 0)
+		ret = sock_conn(w.sock, conn);
 	if (ret < 0)
 		leat_err(-ret, "accept at %s: %s", net->addr[0] != '\0' ? net->addr : "no address",
 			 ret == -ESHUTDOWN ? "it does not listen" : strerror(-ret));

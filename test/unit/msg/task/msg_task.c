@@ -73,12 +73,13 @@ void
 msg_task_run(leat_task_fn fn, void *arg)
 {
 	const struct leat_reactor_conf conf = { .events_us = 50, .idle.policy = task_run.idle };
+	const struct leat_tasks_conf tasks = { .max_tasks = task_run.max_tasks };
 	struct first f = { .fn = fn, .arg = arg, .ret = -1 };
 	struct leat_tasks *ts;
 
 	task_run.r = leat_reactor_create(&conf);
 	assert_non_null(task_run.r);
-	ts = leat_tasks_create(task_run.r, NULL);
+	ts = leat_tasks_create(task_run.r, &tasks);
 	assert_non_null(ts);
 	assert_int_equal(leat_task_detach(leat_task_spawn(ts, "first", first, &f)), 0);
 	assert_int_equal(leat_reactor_run(task_run.r), task_run.stopped);

@@ -26,8 +26,9 @@
 struct msg_task_run {
 	struct leat_reactor *r;
 	enum leat_idle_policy idle;
-	uint64_t stop_us; /* 0: STOP_US */
-	int stopped;	  /* result that leat_reactor_run() must have */
+	uint64_t stop_us;   /* 0: STOP_US */
+	uint32_t max_tasks; /* 0: the default */
+	int stopped;	    /* result that leat_reactor_run() must have */
 };
 
 extern struct msg_task_run task_run;

@@ -5,6 +5,8 @@
  * messages can still be sent.
  */
 
+#include <rte_pause.h>
+
 #include "msg_net.h"
 #include "msg_task.h"
 
@@ -254,6 +256,104 @@ test_net_stops(void **state)
 	assert_int_equal(bye.net, -ECANCELED);
 }
 
+/* ---- a connection is closed before the task that dialed or accepted it has run ---- */
+
+#define CROWD 3000
+#define CROWD_STOP_US 1500000
+/* The net closes its connections after a third of the stop's time. */
+#define CROWD_CLOSE_US (CROWD_STOP_US / 3)
+
+static struct {
+	struct msg_task_pair p;
+	struct leat_msg_conn *c, *s;
+	int dialed, accepted;
+	bool stopping, over;
+} crowd;
+
+static bool
+both_open(void)
+{
+	return crowd.p.client->socks[0].state == SOCK_OPEN &&
+	       crowd.p.server->socks[0].state == SOCK_OPEN;
+}
+
+/* Once the nets have seen the stop, hold the reactor until they close their connections. */
+static void
+hold(void)
+{
+	const uint64_t at = RTE_MAX(crowd.p.client->below->stop_at, crowd.p.server->below->stop_at);
+
+	while (at != 0 && leat_now() - at < leat_us_to_cycles(CROWD_CLOSE_US))
+		rte_pause();
+}
+
+/*
+ * One of so many ready tasks that those in dial and accept, ready since the connection is up, run
+ * some turns later. The first task of the crowd that sees the connection stops the reactor.
+ */
+static int
+in_crowd(void *arg)
+{
+	(void)arg;
+	while (!crowd.over) {
+		if (!crowd.stopping && both_open()) {
+			crowd.stopping = true;
+			leat_reactor_stop(task_run.r, CROWD_STOP_US);
+		}
+		hold();
+		(void)leat_task_masked(leat_task_yield());
+	}
+	return 0;
+}
+
+static int
+in_crowded_dial(void *arg)
+{
+	(void)arg;
+	crowd.dialed = leat_msg_task_dial(crowd.p.client, crowd.p.addr, TIMEOUT_US, &crowd.c);
+	crowd.over = crowd.accepted != 1;
+	return 0;
+}
+
+static int
+in_crowded_accept(void *arg)
+{
+	(void)arg;
+	crowd.accepted = leat_msg_task_accept(crowd.p.server, &crowd.s);
+	crowd.over = crowd.dialed != 1;
+	return 0;
+}
+
+static int
+crowded(void *arg)
+{
+	unsigned int i;
+
+	(void)arg;
+	memset(&crowd, 0, sizeof(crowd));
+	crowd.dialed = crowd.accepted = 1;
+	pair_open(&crowd.p, NULL);
+	assert_int_equal(leat_task_start("accepts", in_crowded_accept, NULL), 0);
+	assert_int_equal(leat_task_start("dials", in_crowded_dial, NULL), 0);
+	for (i = 0; i < CROWD; i++)
+		assert_int_equal(leat_task_start(NULL, in_crowd, NULL), 0);
+	while (!crowd.over)
+		(void)leat_task_masked(leat_task_yield());
+	return 0;
+}
+
+static void
+test_closed_before_it_ran(void **state)
+{
+	(void)state;
+	task_run.max_tasks = CROWD + 8;
+	msg_task_run(crowded, NULL);
+	assert_int_equal(crowd.dialed, -ESHUTDOWN);
+	assert_null(crowd.c);
+	assert_int_equal(crowd.accepted, -ESHUTDOWN);
+	assert_null(crowd.s);
+}
+
 /* ---- the peer is dead ---- */
 
 static int
@@ -310,7 +410,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_state),	cmocka_unit_test(test_goodbye),
 		cmocka_unit_test(test_masked_wait),	cmocka_unit_test(test_net_stops),
-		cmocka_unit_test(test_other_side_dies),
+		cmocka_unit_test(test_other_side_dies), cmocka_unit_test(test_closed_before_it_ran),
 	};
 
 	return msg_task_groups("waiting forms, stopped", tests, RTE_DIM(tests));
