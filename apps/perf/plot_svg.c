@@ -154,9 +154,9 @@ tick(const struct plot_axis *a, unsigned int n, double base)
 	if (a->log && (base < 10 || a->max / a->min >= 8)) {
 		value = log_tick(a, n, base);
 	} else {
-		/* 1, 2 or 5 times a power of ten. */
+		/* 1, 2 or 5 times a power of ten, so that the axis has 4 to 11 lines. */
 		step = pow(10, floor(log10(range / 4)));
-		step *= range / step >= 25 ? 5 : range / step >= 10 ? 2 : 1;
+		step *= range / step >= 20 ? 5 : range / step >= 10 ? 2 : 1;
 		value = (ceil(a->min / step - 1e-9) + n) * step;
 	}
 	return value > a->max * 1.0001 ? NAN : value;

@@ -143,7 +143,7 @@ def histogram_of_one_sample_has_ticks():
         path = os.path.join(tmp, "p.svg")
         for _ in range(3):
             ok(["--size", "8", "-n", "1", "--warmup", "0", "--plot", path])
-            check(3 <= len(Picture(path).ticks()) <= 10, Picture(path).texts)
+            check(4 <= len(Picture(path).ticks()) <= 11, Picture(path).texts)
 
 
 @case
