@@ -43,13 +43,60 @@ connect_to(struct gw_client *c, const struct sockaddr *sa, socklen_t len)
 static void
 failed(struct gw_client *c, int error)
 {
-	if (c->sock >= 0)
-		sock_close(c);
 	if (gw_client_retry(c))
 		return;
 	GW_COUNT(c->gw->stats.refused_backend, 1);
 	gw_client_why(c, "no connection to the backend", error);
 	gw_client_end(c);
+}
+
+/* The timer ends an attempt that gets no answer, so that the other addresses have their time. */
+static void
+share_time(struct gw_client *c)
+{
+	const uint64_t now = leat_now();
+	const uint64_t left = c->give_up_at - RTE_MIN(now, c->give_up_at);
+
+	leat_timer_start_at(c->gw->r, &c->timer, now + left / (c->gw->where.n - c->nth_addr));
+}
+
+/*
+ * Connect to the backend's address nth_addr or, if that fails at once, to one of the next addresses.
+ * error: why the attempt before failed
+ */
+static void
+try_addresses(struct gw_client *c, int error)
+{
+	const struct gw_where *w = &c->gw->where;
+	int ret;
+
+	for (; c->nth_addr < w->n; c->nth_addr++) {
+		ret = connect_to(c, &w->addr[c->nth_addr].sa, w->len[c->nth_addr]);
+		if (ret == 0) {
+			gw_client_open(c);
+			return;
+		}
+		if (ret == -EINPROGRESS)
+			ret = gw_client_sock_add(c, EPOLLOUT);
+		if (ret == 0) {
+			c->state = GW_CONNECTING;
+			share_time(c);
+			return;
+		}
+		if (c->sock >= 0)
+			sock_close(c);
+		error = -ret;
+	}
+	c->nth_addr = 0;
+	failed(c, error);
+}
+
+static void
+try_next(struct gw_client *c, int error)
+{
+	sock_close(c);
+	c->nth_addr++;
+	try_addresses(c, error);
 }
 
 void
@@ -61,7 +108,7 @@ gw_forward_connected(struct gw_client *c)
 	if (getsockopt(c->sock, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
 		error = errno;
 	if (error != 0)
-		failed(c, error);
+		try_next(c, error);
 	else
 		gw_client_open(c);
 }
@@ -69,32 +116,11 @@ gw_forward_connected(struct gw_client *c)
 void
 gw_forward_connect(struct gw_client *c)
 {
-	const struct gw_where *w = &c->gw->where;
-	int ret = -ETIMEDOUT;
-	unsigned int i;
-
 	/* The timer has expired while the socket was connecting. */
-	if (c->sock >= 0) {
-		failed(c, ETIMEDOUT);
-		return;
-	}
-	for (i = 0; i < w->n; i++) {
-		ret = connect_to(c, &w->addr[i].sa, w->len[i]);
-		if (ret == 0) {
-			gw_client_open(c);
-			return;
-		}
-		if (ret == -EINPROGRESS)
-			ret = gw_client_sock_add(c, EPOLLOUT);
-		if (ret == 0) {
-			c->state = GW_CONNECTING;
-			leat_timer_start_at(c->gw->r, &c->timer, c->give_up_at);
-			return;
-		}
-		if (c->sock >= 0)
-			sock_close(c);
-	}
-	failed(c, -ret);
+	if (c->sock >= 0)
+		try_next(c, ETIMEDOUT);
+	else
+		try_addresses(c, ETIMEDOUT);
 }
 
 /* ---- the clients ---- */

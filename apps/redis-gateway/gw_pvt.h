@@ -105,8 +105,9 @@ struct gw_client {
 	uint64_t id;
 	uint64_t begun, give_up_at; /* cycles */
 	uint64_t rx_bytes, tx_bytes;
-	unsigned int tries; /* attempts to connect; in GW_OPEN: to end the stream's direction */
-	const char *why;    /* why the first direction ended; NULL: none has */
+	unsigned int nth_addr; /* forward: index of the backend's address to connect to */
+	unsigned int tries;    /* attempts to connect; in GW_OPEN: to end the stream's direction */
+	const char *why;       /* why the first direction ended; NULL: none has */
 	int why_errno;
 	char peer[LEAT_ADDR_MAX];
 };

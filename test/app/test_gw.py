@@ -10,11 +10,12 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
-from gw_lib import (DEADLINE, Failed, Gateways, Resp, Server, case, check, cli, command, main,
-                    need_redis, until)
+from gw_lib import (DEADLINE, Failed, Gateways, Proc, Resp, Server, Skipped, case, check, cli,
+                    command, main, need_redis, until)
 
 VDEV = sys.argv[2]
 SOAK = "soak" in sys.argv[3:]
@@ -22,6 +23,16 @@ SOAK = "soak" in sys.argv[3:]
 
 def gateways(server, *app, **how):
     return Gateways(VDEV, server.sock, app, **how)
+
+
+def check_unshare(before):
+    """Skip a test that needs a file /etc/hosts of its own where the system does not allow it."""
+    p = subprocess.run([*before, "getent", "ahosts", "twofold"], stdin=subprocess.DEVNULL,
+                       capture_output=True, text=True, check=False)
+    if p.returncode != 0:
+        raise Skipped("no /etc/hosts of its own here: " + p.stderr.strip())
+    first = p.stdout.split()[0]
+    check(first == "127.0.0.1", "the first address is " + first)
 
 
 @case
@@ -245,6 +256,34 @@ def server_that_is_not_there():
             c.close()
         s.start()
         check(cli(g.where, "PING") == "PONG\n", "PING")
+
+
+@case
+def backend_with_an_address_that_does_not_answer():
+    """The gateway connects to the second address of a name whose first one drops packets."""
+    with tempfile.TemporaryDirectory() as d, Server("--bind", "127.0.0.2") as s, \
+            socket.socket() as full:
+        # A listener with a full queue does not answer.
+        full.bind(("127.0.0.1", int(s.port)))
+        full.listen(0)
+        waiting = []
+        for _ in range(8):
+            waiting.append(socket.socket())
+            waiting[-1].setblocking(False)
+            waiting[-1].connect_ex(("127.0.0.1", int(s.port)))
+        hosts = os.path.join(d, "hosts")
+        with open(hosts, "w", encoding="utf-8") as f:
+            f.write("127.0.0.1 twofold\n127.0.0.2 twofold\n")
+        Proc.before = ["unshare", "-rm", "sh", "-c",
+                       'mount --bind "$0" /etc/hosts && exec "$@"', hosts]
+        try:
+            check_unshare(Proc.before)
+            with Gateways(VDEV, "twofold:" + s.port, ["--backend-timeout", "4"]) as g:
+                check(cli(g.where, "PING") == "PONG\n", "PING")
+        finally:
+            Proc.before = []
+            for w in waiting:
+                w.close()
 
 
 @case
