@@ -252,7 +252,7 @@ connect_failed(struct redb_client *c, int err)
 	else
 		snprintf(why, sizeof(why), "%s", w->bench->addr.transport->why(&c->conn, err));
 	disconnect(c, false);
-	while (++c->nth_addr < w->bench->addr.nb_addrs && ret < 0)
+	while (ret < 0 && ++c->nth_addr < w->bench->addr.nb_addrs)
 		ret = w->bench->addr.transport->connect(&c->conn, &w->bench->addr, c->nth_addr,
 							w->bench->o.timeout_us);
 	if (ret < 0)

@@ -321,6 +321,9 @@ fill(struct redb_bench *b, enum redb_kind kind)
 					      .one_client = true };
 		if (ret == 0)
 			ret = quiet_step(b, name);
+		/* Interrupted: clients use the command until the reactors have ended. */
+		if (ret == -ECANCELED)
+			return ret;
 		redb_command_free(&b->command);
 	}
 	if (ret < 0)
@@ -332,7 +335,8 @@ fill(struct redb_bench *b, enum redb_kind kind)
 				      .requests = requests,
 				      .one_client = kind == REDB_LRANGE };
 	ret = quiet_step(b, name);
-	redb_command_free(&b->command);
+	if (ret != -ECANCELED)
+		redb_command_free(&b->command);
 	return ret;
 }
 
@@ -363,8 +367,12 @@ test(struct redb_bench *b, enum redb_kind kind)
 	if (ret < 0)
 		return ret;
 	ret = redb_command_of(&b->command, kind, p);
+	if (ret < 0)
+		return redb_fail(b, -ret, "%s: %s", redb_kind_name(kind),
+				 ret == -E2BIG ? "a request is longer than 2 GiB; reduce --data"
+					       : strerror(-ret));
 	r->hist = leat_histogram_create();
-	if (ret < 0 || r->hist == NULL)
+	if (r->hist == NULL)
 		return redb_fail(b, ENOMEM, "%s: out of memory", redb_kind_name(kind));
 	r->kind = kind;
 	r->request_bytes = b->command.bytes;
