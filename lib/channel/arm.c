@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Waiting in an event loop. Each participant has an eventfd of its own, by its slot, which no other
- * participant reads: a value written to it stays until the participant arms again. Every
- * participant has the descriptors of all eventfds: they were passed with the memory.
+ * Waiting in an event loop. Each slot has an eventfd, which only the slot's participant reads: so a
+ * value written to it stays until this participant arms again. Every participant holds descriptors
+ * of all eventfds, because it must write to those of the participants that it notifies.
  *
  *     the loop                               a participant that commits (or makes room)
  *     arm: read the eventfd empty            mark -> COMMITTED

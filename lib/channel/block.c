@@ -214,7 +214,7 @@ opts_ok(const struct leat_channel_opts *opts)
 	       opts->invalid <= LEAT_CHANNEL_INVALID_SKIP && opts->check_ms <= CHECK_MS_MAX;
 }
 
-/* Start the participant's counters: earlier owners' counts of the slot stay in the totals only. */
+/* Let the participant's counters begin at 0: the slot's totals have its earlier owners' counts. */
 static void
 count_from_here(struct leat_channel *ch)
 {
@@ -227,7 +227,7 @@ count_from_here(struct leat_channel *ch)
 				      memory_order_relaxed);
 }
 
-/* The handle takes over one reference to the map, on success. */
+/* On success the handle takes over one of the caller's references to the map. */
 struct leat_channel *
 chan_attach(struct chan_map *map, void *mem, uint64_t bytes, const struct leat_channel_opts *opts)
 {

@@ -9,8 +9,8 @@
  *
  * The data is a ring of granules of 64 bytes. A frame is a run of granules: a header of 16 bytes
  * and the payload. Each granule has a mark, a word in an array apart from the data, so that no
- * payload can look like a mark. The mark of a frame's first granule is the frame's state, and every
- * change of owner or state is one compare-and-swap of it:
+ * payload can look like a mark. The mark of a frame's first granule holds the frame's state and
+ * owner, and every change of these is one atomic operation on the mark:
  *
  *     lap (52 - s bits) | length in granules (s) | owner (6) | deliveries (2) | state (4)
  *
@@ -43,7 +43,7 @@
  * even if the block is corrupt.
  */
 #define CHAN_TURNS 4096
-/* Number of looks at a frame that blocks a handle before it checks if the frame's owner lives. */
+/* A handle that a frame blocks checks whether the frame's owner lives after this many looks. */
 #define CHAN_LOOKS 64
 
 enum chan_state {
@@ -127,7 +127,7 @@ struct chan_block {
 	_Alignas(CHAN_LINE) _Atomic uint64_t free;
 	struct chan_wait data;
 	struct chan_wait room;
-	/* Counters of actions for dead participants; a slot counts its owner's actions. */
+	/* ABORTED, RETURNED and LOST; the other counters are in the slots, one set for each. */
 	_Alignas(CHAN_LINE) _Atomic uint64_t count[LEAT_CHANNEL_COUNTERS];
 	struct chan_slot slots[];
 };
@@ -189,7 +189,7 @@ struct leat_channel {
 	enum leat_channel_on_death on_death;
 	struct leat_channel_opts opts;
 	uint32_t slot;
-	uint64_t owner; /* the slot's word owner while this handle has it */
+	uint64_t owner; /* value of the slot's word `owner` while this handle owns the slot */
 	void *lock;	/* mapping that keeps the slot's lock; NULL: identified by pid */
 	struct chan_process process;
 	bool broken; /* the block is corrupt */
@@ -229,7 +229,7 @@ struct leat_channel {
 static inline uint64_t
 chan_lap(const struct leat_channel *ch, uint64_t pos)
 {
-	/* The lap is pos / size; a mark holds as many of its low bits as it has room for. */
+	/* The lap is pos / size; a mark has room for some of the lap's low bits. */
 	return pos << (MARK_LEN_SHIFT - CHAN_SHIFT) & ch->lap_mask;
 }
 
@@ -344,8 +344,8 @@ void chan_check_positions(struct leat_channel *ch);
 
 /*
  * Move a position over the frame that lies at it. If the compare-and-swap fails another participant
- * has moved the position already: it never goes back, so an old value never comes again. Release: a
- * reader of the position sees the mark that allowed this step.
+ * has moved the position already: a position never goes back, so it never has an old value again.
+ * Release: a participant that reads the position sees the mark that allowed this step.
  */
 static inline void
 chan_advance(struct leat_channel *ch, _Atomic uint64_t *position, uint64_t from, uint32_t granules)
@@ -362,8 +362,8 @@ chan_advance(struct leat_channel *ch, _Atomic uint64_t *position, uint64_t from,
 
 /*
  * Move read over a frame that a reader must not claim any more: it is claimed already, set aside,
- * done or empty. An empty frame may lie at write if its writer died; then write is moved first, for
- * read must not overtake it.
+ * done or empty. An empty frame may lie at write if its writer died; then write is moved first,
+ * because read must not overtake it.
  */
 static inline void
 chan_pass(struct leat_channel *ch, uint64_t r, uint64_t m)
@@ -400,7 +400,7 @@ void chan_set_corrupt(struct leat_channel *ch, const char *what, uint64_t pos)
 #define chan_corrupt(ch, what, pos) (chan_set_corrupt((ch), (what), (pos)), -EPROTO)
 
 /* ---- block.c ---- */
-/* Set sizes and pointers of the handle from a block, whose head is checked. @return 0, -errno */
+/* Check the head of a block, and set the handle's sizes and pointers. @return 0, -errno */
 int chan_view(struct leat_channel *ch, void *mem, uint64_t bytes);
 /* Load the positions. @return 0; -EPROTO: not free <= read <= write < free + size */
 int chan_positions(const struct leat_channel *ch, uint64_t *write, uint64_t *read, uint64_t *free);
@@ -509,13 +509,13 @@ chan_notify(struct leat_channel *ch, bool room)
 }
 
 /* ---- room.c ---- */
-/* Move free over frames that are read. @return 1: it moved; 0; -errno */
+/* Move free over frames that are read. @return 1: free has moved; 0: it has not; -errno */
 int chan_reclaim(struct leat_channel *ch);
 /* Is there room for this many granules, at the moment? @return 1, 0, -errno */
 int chan_room(struct leat_channel *ch, uint32_t granules);
 /* Check the owner of the frame at which free stops: it may be dead. */
 void chan_look_at_oldest(struct leat_channel *ch);
-/* Drop the oldest frame. @return 1; 0: there is none, or it would make no room; -errno */
+/* Drop the oldest frame. @return 1; 0: there is none, or dropping makes no room; -errno */
 int chan_drop_oldest(struct leat_channel *ch);
 
 /* Is there room at w? One granule stays free: write < free + size. @return 1, 0, -errno */
@@ -539,7 +539,7 @@ chan_room_at(struct leat_channel *ch, uint64_t w, uint32_t granules)
 
 /* ---- read.c ---- */
 /*
- * Is there a frame to take? sleepy: the caller is about to sleep. @return 1; 0; -ESHUTDOWN, -EPROTO
+ * Is there a frame to read? sleepy: the caller is about to sleep. @return 1; 0; -ESHUTDOWN, -EPROTO
  * as leat_channel_wait()
  */
 int chan_ready(struct leat_channel *ch, bool sleepy);

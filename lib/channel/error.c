@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Errors in words, as leat_err() of lib/base, but for programs without DPDK. */
+/* Error messages, like those of leat_err() in lib/base, for programs without DPDK. */
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -4,9 +4,9 @@
  * Files that can shrink. POSIX shared memory can't be sealed, as a memfd can: another process with
  * write access may truncate it while it is mapped, and an access to a page beyond the end gets
  * SIGBUS. Accesses can't be made safe beforehand, so the signal is caught, as libwayland does for
- * its clients' buffers: the handler replaces the whole mapping with anonymous memory, with
- * impossible positions. The instruction is repeated, and this call or the next one finds the block
- * corrupt: -EPROTO.
+ * its clients' buffers: the handler replaces the whole mapping with anonymous memory, and stores
+ * impossible positions there. The CPU repeats the instruction, and this call or the next one finds
+ * that the block is corrupt: -EPROTO.
  *
  *     SIGBUS at an address of a guarded mapping     mapping replaced; the call goes on
  *     any other SIGBUS                              the handler that was installed before, or the

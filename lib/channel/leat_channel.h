@@ -114,7 +114,7 @@ enum leat_channel_invalid {
 /** How one participant behaves. Zeroed means all defaults. */
 struct leat_channel_opts {
 	enum leat_channel_full full; /**< what send does when there is no room */
-	/** longest wait of a whole call, also of a burst, with LEAT_CHANNEL_FULL_WAIT, ns */
+	/** with LEAT_CHANNEL_FULL_WAIT: longest wait of a call, in sum, even for a burst; ns */
 	uint64_t full_ns;
 	enum leat_channel_wait_how wait;   /**< how receive and send wait */
 	enum leat_channel_invalid invalid; /**< what receive does with a wrong frame */
@@ -324,8 +324,8 @@ struct leat_channel_sent {
 };
 
 /**
- * Send frames as leat_channel_send_burst() does, and report how many were sent and dropped: these
- * are the first ones of the array. The call has not looked at the others.
+ * Send frames as leat_channel_send_burst() does, and report how many were sent and dropped. The
+ * call goes through the array in order, so if it stops early, all later frames were not sent.
  *
  * @return 0: all frames were sent or dropped; else the error of leat_channel_send() at which the
  * call stopped, with the counts so far in *done
@@ -338,23 +338,25 @@ LEAT_CHANNEL_API int leat_channel_send_frames(struct leat_channel *ch,
  * Reserve a frame, to be filled in place. A handle has one reservation at a time. If the writer
  * takes long, readers pass over the reservation: the frame is then delivered after later ones, and
  * keeps its room until it is committed and read.
- * @return As leat_channel_send(); with 0 *data is where len bytes of payload go, aligned to 16.
+ * @return As leat_channel_send(); if 0, *data points to room for len bytes, aligned to 16 bytes
  */
 LEAT_CHANNEL_API int leat_channel_reserve(struct leat_channel *ch, uint32_t type, uint64_t hash,
 					  uint32_t len, void **data);
 /** Tell whether the handle has a reservation. */
 LEAT_CHANNEL_API bool leat_channel_reserved(const struct leat_channel *ch);
-/** Publish the reserved frame. @return 0; -EINVAL: no reservation */
+/** Publish the reserved frame. @return 0; -EINVAL: no reservation; -EPROTO: the block is corrupt */
 LEAT_CHANNEL_API int leat_channel_commit(struct leat_channel *ch);
 /**
  * Turn the reservation into an empty frame, which no reader sees.
- * @return 0; -EINVAL: no reservation
+ * @return 0; -EINVAL: no reservation; -EPROTO: the block is corrupt
  */
 LEAT_CHANNEL_API int leat_channel_abort(struct leat_channel *ch);
 
 /**
  * End the channel. Nothing can be sent any more, but frames that were sent can still be read; when
  * all are read, a reader gets -ESHUTDOWN.
+ * @return 0, also if the channel has ended already; -EPROTO: the block is corrupt; -EAGAIN: other
+ * writers were faster each time, try again
  */
 LEAT_CHANNEL_API int leat_channel_terminate(struct leat_channel *ch);
 
@@ -441,9 +443,9 @@ LEAT_CHANNEL_API int leat_channel_recv_frame(struct leat_channel *ch, void *buf,
 					     struct leat_channel_frame *frame);
 
 /**
- * Consume or give back the held frames, or commit or abort the reservation, by a comparison. For
- * languages in which an exception may occur between any two steps of a caller (Python's
- * KeyboardInterrupt): this call alone decides and acts.
+ * Consume or give back the held frames, or commit or abort the reservation, depending on whether
+ * two pointers are equal. This is for languages in which an exception may occur between any two
+ * steps of a caller (Python's KeyboardInterrupt): one call both decides and acts.
  *
  * @param ch
  *   The handle.
@@ -481,7 +483,7 @@ LEAT_CHANNEL_API int leat_channel_dispatch(struct leat_channel *ch, unsigned int
 /**@{*/
 
 /**
- * Wait, as the options say, until there may be a frame to take. A signal does not end the wait.
+ * Wait, as the options say, until there may be a frame to read. A signal does not end the wait.
  * @return 0; -ETIMEDOUT: timeout_ns has passed; -ESHUTDOWN: terminated, and all frames are read,
  * including those that other readers held; -EPROTO: the block is corrupt
  */
@@ -571,11 +573,11 @@ LEAT_CHANNEL_API int leat_channel_set_eventfds(struct leat_channel *ch, const in
  * Look for dead participants, and recover their frames and slots. Each handle does so when it
  * attaches, and then every check_ms, within its calls that wait, send or peek. A participant that
  * makes no such call for longer than check_ms must call this function instead.
- * @return Number of dead participants found; -EPROTO: the block is corrupt
+ * @return Number of dead participants that this call recovered; -EPROTO: the block is corrupt
  */
 LEAT_CHANNEL_API int leat_channel_recover(struct leat_channel *ch);
 
-/** Counters, of each participant and of the channel. */
+/** Counters. ABORTED, RETURNED and LOST are counted for the channel only, not per participant. */
 enum leat_channel_counter {
 	LEAT_CHANNEL_SENT = 0,	  /**< frames committed */
 	LEAT_CHANNEL_RECEIVED,	  /**< frames consumed */
@@ -632,8 +634,9 @@ LEAT_CHANNEL_API int leat_channel_inspect(const struct leat_channel *ch,
 					  struct leat_channel_info *info);
 
 /**
- * Inspect a channel by name, without attaching; read access is enough. @return as
- * leat_channel_open()
+ * Inspect a channel by name, without attaching; read access is enough.
+ * @return 0; -ENOENT: no such channel; -EAGAIN: it is not ready yet; -EPROTO: as
+ * leat_channel_attach(); -EACCES, ... of shm_open(3) and mmap(2)
  */
 LEAT_CHANNEL_API int leat_channel_inspect_name(const char *name, struct leat_channel_info *info);
 

@@ -160,8 +160,8 @@ set_lock(int fd, uint32_t slot, short type)
 
 /*
  * Take a free slot, under its lock. The slot's word `owner` tells other participants how to find
- * out whether the owner lives, so it is stored while the lock is held. @return 1; 0: no slot is
- * free; -EAGAIN: a slot is free, but its lock is still held; another -errno: locks don't work
+ * out whether the owner lives, so it is stored while the lock is held. @return 1: taken; 0: no slot
+ * is free; -EAGAIN: a slot is free, but its lock is still held; another -errno: locks don't work
  */
 static int
 take(struct leat_channel *ch, int fd)

@@ -13,8 +13,8 @@
 
 /*
  * Take a free slot, and its lock.
- * @return 1; 0: no slot is free; -EAGAIN: a free slot's lock is still held; another -errno: locks
- * don't work
+ * @return 1: taken; 0: no slot is free; -EAGAIN: a free slot's lock is still held; another -errno:
+ * locks don't work
  */
 int chan_lock_take(struct leat_channel *ch);
 /* Drop the lock. Do not call this in the child of a fork, which does not have the mapping. */

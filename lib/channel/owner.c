@@ -183,8 +183,8 @@ chan_owner_describe(struct leat_channel *ch)
 }
 
 /*
- * Get how the owner has described its process.
- * @return false: the owner died before it did so, or the slot has another owner by now
+ * Get the description of its process that the owner has stored.
+ * @return false: the owner died before it stored one, or the slot has another owner by now
  */
 static bool
 described(const struct leat_channel *ch, uint32_t slot, uint64_t owner, uint64_t *start,

@@ -29,7 +29,7 @@ look_ahead(struct leat_channel *ch, uint64_t r, uint64_t m, unsigned int *n)
 	uint64_t p = r, end = (r | (ch->size - 1)) + 1;
 	unsigned int k, max = *n;
 
-	/* Only a mark tells where the next one is, but they lie close together: fetch all lines. */
+	/* A mark tells where the next mark is; the marks lie close together: prefetch all lines. */
 	for (k = 8; k < max; k += 8)
 		__builtin_prefetch((const void *)chan_mark(ch, r + k * CHAN_GRANULE));
 	k = 0;
@@ -367,9 +367,9 @@ enum behind {
 };
 
 /*
- * Look for unfinished frames that read has passed, when read has reached the END: nothing is
- * reserved any more, so no granule here is reused. *held: for BEHIND_HELD, the position of the held
- * frame.
+ * Look for unfinished frames that read has passed, when read has reached the END: no writer can
+ * reserve a frame any more, so no granule is reused meanwhile. *held: for BEHIND_HELD, the position
+ * of the held frame.
  * @return enum behind; -EPROTO: the block is corrupt
  */
 static int

@@ -19,8 +19,8 @@
 #define TICKS_MAX 32
 
 /*
- * Move read beyond pos. Frames are claimed in their order, so up to a claimed frame there is none
- * to claim.
+ * Move read beyond pos, where a frame lies that a reader has claimed or set aside. Readers do both
+ * in the order of the frames, so no frame before pos is left to claim.
  * @return false: the block is corrupt
  */
 bool

@@ -8,8 +8,8 @@
 #include "channel_pvt.h"
 
 /*
- * No frame lies at f, the value of free. Is the block corrupt? Not if read was at f, too, or if
- * free moved or a frame was stored there meanwhile.
+ * Tell whether the block is corrupt if no frame lies at f, the value of free. It is not if read was
+ * at f, too, or if free was moved or a frame was stored at f meanwhile.
  */
 static bool
 is_wrong(const struct leat_channel *ch, uint64_t f)
@@ -88,8 +88,8 @@ chan_room(struct leat_channel *ch, uint32_t granules)
 }
 
 /*
- * Drop the oldest frame. @return 1; 0: a participant holds it, so that dropping others would make
- * no room; or there is no frame
+ * Drop the oldest frame. @return 1: dropped, or another participant was faster; 0: a participant
+ * holds the oldest frame, so dropping later ones would make no room, or there is no frame; -EPROTO
  */
 int
 chan_drop_oldest(struct leat_channel *ch)

@@ -62,9 +62,7 @@ chan_wake(struct leat_channel *ch, bool room, bool always)
 	bits = atomic_exchange_explicit(&w->sleepers, 0, memory_order_acq_rel);
 	if (bits == 0 && !always)
 		return;
-	/*
-	 * Always wake the futex: with eventfds, too, participants that wait in a call sleep there.
-	 */
+	/* With eventfds, too, a participant that waits inside a call sleeps on the futex. */
 	atomic_fetch_add_explicit(&w->seq, 1, memory_order_acq_rel);
 	(void)syscall(SYS_futex, &w->seq, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 	if (ch->notify == LEAT_CHANNEL_NOTIFY_EVENTFD)
@@ -121,8 +119,8 @@ sleep_notified(struct leat_channel *ch, const struct want *want, uint64_t ns)
 	ret = ready(ch, want, true);
 	ts = timespec_of(ns);
 	/*
-	 * If the end was reached just now, the bit is not in the sleepers of room yet: do not
-	 * sleep, the next call sets it there, too. EINTR, EAGAIN, ETIMEDOUT: the caller looks
+	 * If ready() has found the END only now, the bit is not in the sleepers of room yet: do not
+	 * sleep, since only the next call sets it there. EINTR, EAGAIN, ETIMEDOUT: the caller looks
 	 * again.
 	 */
 	if (ret == 0 && ended == (!want->room && ch->ended))
