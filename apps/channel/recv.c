@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Write frames to stdout. A frame is consumed once stdout has taken it. If a write fails, or a
- * signal comes, the frames are given back for another reader, or the next leat-channel recv.
+ * Write frames to stdout. A frame is consumed once it is written. If a write fails, or a signal
+ * comes, the frames are given back: another reader, or the next leat-channel recv, gets them.
  */
 
 #include <string.h>
@@ -55,7 +55,7 @@ await_frame(struct receiver *r, uint64_t end)
 
 	do {
 		ns = ct_slice(end);
-		/* If other readers take every frame first, the time-out ends the wait. */
+		/* If other readers get every frame first, only the time-out ends the wait. */
 		if (ns == 0)
 			return -ETIMEDOUT;
 		ret = leat_channel_wait(r->ch, ns);

@@ -5,8 +5,7 @@
  *
  *     stdin ---> buf ---> the channel
  *
- * For lines, buf has room for the largest frame and a byte more, which shows a line that is too
- * long.
+ * For lines, buf has room for the largest frame and a byte more: a line that fills buf is too long.
  */
 
 #include <stdlib.h>
@@ -77,7 +76,7 @@ send_one(struct sender *s, const char *data, size_t len)
 		       s->line, leat_channel_max(s->ch), o->name);
 		return CT_EXIT_FAILED;
 	}
-	/* Other writers may take the room first: then wait again, until the same end. */
+	/* Another writer may use the room first: then wait again, but not beyond the same end. */
 	end = ct_end(o->timeout_ns);
 	do {
 		ret = wait ? await_room(s, (uint32_t)len, end) : 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What a channel is doing: inspect looks once and leaves no trace; attach takes part in the channel
- * and prints a line per interval.
+ * Show what a channel does. inspect reads its state once, and changes nothing; attach becomes a
+ * participant, and prints a line per interval.
  */
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Signals; waits and writes that a signal ends. */
+/* Signal handlers, and those waits and writes that end when a signal arrives. */
 
 #include <limits.h>
 #include <signal.h>

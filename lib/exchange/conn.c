@@ -16,7 +16,7 @@
 
 /* Least time that a connector has for the proofs after ACCEPT, even beyond its timeout. */
 #define PROVE_US 1000000
-/* How long a closing connection may take to send its last message and see the other side close. */
+/* Longest time in CLOSING: to send the last message, and to see the other side close. */
 #define CLOSING_US 1000000
 /* Maximum number of reads of a closing connection per event; the data is discarded. */
 #define CLOSING_READS 4
@@ -238,7 +238,7 @@ conn_prove(struct exchange_conn *c)
 	uint64_t now = c->x->now;
 
 	c->state = CONN_PROVING;
-	/* The time counts from now: this side may have been polled late. */
+	/* The time-out counts from now: this side may have been polled late. */
 	exchange_timer_set(c, c->connector ? RTE_MAX(c->deadline, now + leat_us_to_cycles(PROVE_US))
 					   : leat_time_add(now, c->x->handshake_cycles));
 	if (c->x->prove)

@@ -88,7 +88,7 @@ dial_next(struct exchange_conn *c)
 void
 exchange_dial_failed(struct exchange_conn *c, int err)
 {
-	/* Keep the most telling cause of all attempts: BUSY, else a refusal, else the latest. */
+	/* Keep the most telling cause of all attempts: BUSY, else a refusal, else the last. */
 	if (c->cause == 0 || err == EBUSY ||
 	    (c->cause != -EBUSY && (c->cause != -ECONNREFUSED || err == ECONNREFUSED)))
 		c->cause = -err;
@@ -99,7 +99,7 @@ exchange_dial_failed(struct exchange_conn *c, int err)
 	dial_next(c);
 }
 
-/* xorshift64, G. Marsaglia: random pauses, so that connectors turned away together spread out. */
+/* Random pauses (xorshift64 by G. Marsaglia): connectors must not all try again at one time. */
 static uint32_t
 pause_us(struct leat_exchange *x, uint32_t max)
 {

@@ -61,7 +61,7 @@ int exchange_names_listen(struct leat_exchange *x, int fd, struct exchange_unix_
 			  const char *addr);
 /* Remove the listener's name. */
 void exchange_names_unlisten(struct leat_exchange *x);
-/* Remove names of killed listeners (sweep): a part of the directory now, the next after a pause. */
+/* Remove names of killed listeners (sweep) in a part of the directory; a timer does the rest. */
 void exchange_names_sweep(struct leat_exchange *x);
 /* Start a sweep soon: a process died and may have left its name. */
 void exchange_names_peer_died(struct leat_exchange *x);

@@ -220,7 +220,7 @@ struct leat_exchange {
 	uint16_t source_half; /* as in leat_exchange_conf */
 	uint16_t source_max;
 	uint16_t waiter_conns; /* connections that the waiter had when it was told BUSY */
-	/* The waiter: of the sources that were told BUSY, the one with the fewest connections. */
+	/* The waiter's key. Of the sources told BUSY, the waiter has the fewest connections. */
 	uint8_t waiter[EXCHANGE_SOURCE_KEY];
 	uint64_t waiter_until; /* cycles; 0: no waiter */
 	uint64_t ripe; /* age (by awake) at which a connection may be ended, cycles; see source.c */
@@ -248,7 +248,7 @@ exchange_id(const struct exchange_conn *c)
 
 /* ---- slot.c ---------------------------------------------------------------------------------- */
 
-/* Get a free slot, if need be from a closing or pending connection. @return NULL: none. */
+/* Get a free slot; if there is none, end a closing or pending connection. @return NULL: none. */
 struct exchange_conn *exchange_slot_get(struct leat_exchange *x);
 void exchange_id_count(struct exchange_conn *c, bool on);
 /* Close the slot's descriptors, invalidate the id, and free the slot. */
@@ -277,7 +277,7 @@ void exchange_listener_resume(struct leat_exchange *x);
 /* ---- source.c -------------------------------------------------------------------------------- */
 
 void exchange_source_init(struct leat_exchange *x);
-/* Find or add the source with this key, and count the accepted connection c as one of it. */
+/* Find or add the source with this key; the accepted connection c counts as one of that source. */
 void exchange_source_hold(struct exchange_conn *c, const uint8_t key[EXCHANGE_SOURCE_KEY]);
 void exchange_source_drop(struct exchange_conn *c);
 /* Choose the connection to drop for a new one, among those that have not sent HELLO. */

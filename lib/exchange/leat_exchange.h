@@ -7,10 +7,10 @@
  * For drivers: the address exchange over TCP or UNIX sockets, for fabrics that have no connection
  * manager.
  *
- * Two endpoints find each other at "host:port", send each other their raw fabric addresses, and
- * keep the TCP connection open afterwards: it carries nothing more, but its end reports at once
- * that the other side has closed or died. A killed process is noticed when its kernel closes the
- * socket, a vanished host after leat_exchange_conf.dead_after_us.
+ * A connector finds a listener at "host:port", the two send each other their raw fabric addresses,
+ * and they keep the TCP connection open afterwards: it carries nothing more, but its end reports at
+ * once that the other side has closed or died. A killed process is noticed when its kernel closes
+ * the socket, a vanished host after leat_exchange_conf.dead_after_us.
  *
  * With leat_exchange_conf.dir the exchange runs over UNIX sockets, between processes of one
  * machine: HELLO and ACCEPT can then carry descriptors, and a connection that is up carries notes
@@ -135,7 +135,7 @@ struct leat_exchange_conf {
 struct leat_exchange_data {
 	const void *blob; /**< raw fabric address */
 	const void *priv; /**< the application's private data */
-	/** data that the peer needs for both proofs: of this side's address, and of its own */
+	/** data that the peer needs to prove this side's address, and its own */
 	const void *proof;
 	uint16_t blob_len;  /**< length of blob, bytes, 0..LEAT_EXCHANGE_BLOB_MAX */
 	uint16_t priv_len;  /**< length of priv, bytes, 0..LEAT_EXCHANGE_PRIV_MAX */
@@ -351,8 +351,8 @@ LEAT_API unsigned int leat_exchange_poll(struct leat_exchange *x, uint64_t now,
 
 /**
  * Get a descriptor that is readable, level-triggered, when leat_exchange_poll() would find
- * something in a socket. Time-outs and look-ups of names do not make it readable. Only for waiting;
- * it belongs to the instance.
+ * something in a socket. Time-outs and look-ups of names do not make it readable. Use it only to
+ * wait: it belongs to the instance.
  */
 LEAT_API int leat_exchange_fd(const struct leat_exchange *x);
 

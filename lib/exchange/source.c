@@ -10,14 +10,14 @@
  *                       sent its PROOF the connection stays: its connector may be up already, and
  *                       an eviction would not stop a hostile client, which can send READY as well.
  *     established       at most source_max of one source. When all slots are in use a new connector
- *                       is told BUSY and tries again. The next free slot is kept from sources
- *                       with more connections than the waiter. The waiter is the one of the sources
- *                       told BUSY that has the fewest connections.
+ *                       is told BUSY and tries again. Of the sources told BUSY, the waiter is the
+ *                       one with the fewest connections: for a while, sources with more connections
+ *                       do not get the next free slot.
  *
- * A connection is ripe after twice the time that the last one took from ACCEPT to READY, but not
- * before RIPE_US nor after RIPE_MAX_US. Each eviction doubles the time until a connection is ripe,
- * up to RIPE_MAX_US: on a machine with more work than processors all connections are slow, and
- * would otherwise only evict one another in turn. Only the time in which this side polled counts.
+ * A connection is ripe after twice the time that the last one took from ACCEPT to READY; this time
+ * is at least RIPE_US and at most RIPE_MAX_US. Each eviction doubles it, up to RIPE_MAX_US: on a
+ * machine with more work than processors all connections are slow, and would otherwise only evict
+ * one another in turn. Only the time in which this side polled counts.
  *
  * A source is an IPv4 address, also when mapped to IPv6, or a /64 of IPv6, since one host can use
  * all addresses of a /64. Over UNIX sockets it is a process, by its user and pid.

@@ -86,7 +86,7 @@ tcp_accepted(struct exchange_conn *c, const struct sockaddr *sa, socklen_t len)
 	return true;
 }
 
-/* Nothing to do: the peer's kernel ends the connection with the process, or keep-alive does. */
+/* Nothing to do: when the peer dies, its kernel or keep-alive (tcp_up()) ends the connection. */
 static void
 tcp_watch(struct exchange_conn *c)
 {
@@ -99,9 +99,9 @@ tcp_up(struct exchange_conn *c)
 	uint32_t dead = c->x->dead_after_ms;
 
 	/*
-	 * After a second of silence this kernel probes the peer's, every second. It gives up at
-	 * the first probe after TCP_USER_TIMEOUT, which is therefore set a second shorter than the
-	 * time wanted.
+	 * After a second of silence this host's kernel probes the peer's kernel, every second. It
+	 * gives up at the first probe after TCP_USER_TIMEOUT, which is therefore set a second
+	 * shorter than dead_after_ms.
 	 */
 	tcp_sockopt(c, SOL_SOCKET, SO_KEEPALIVE, 1, "SO_KEEPALIVE");
 	tcp_sockopt(c, IPPROTO_TCP, TCP_KEEPIDLE, 1, "TCP_KEEPIDLE");

@@ -34,7 +34,7 @@ get(struct leat_rendezvous *rv, const char *name, uint8_t *buf, size_t room, enu
 		return len;
 	if (record_parse(buf, (size_t)len, rec, &why) == 0 && rec->kind == (uint16_t)kind)
 		return 0;
-	/* As if it did not exist: the rank that owns this file will replace it. */
+	/* Treat the file as if it did not exist: the rank that owns it will replace it. */
 	rendezvous_note(rv, "%.80s/%.40s is not valid: %s", rv->dir, name, why);
 	return -ENOENT;
 }

@@ -16,7 +16,7 @@
 
 /*
  * When rank 0 has read the file of a rank that was started with a different size, it waits this
- * long for further ranks, to refuse them as well.
+ * long for further ranks to join, so that they, too, get the error.
  */
 #define REFUSE_US UINT64_C(1000000)
 /* Interval at which rank 0 reads the files of joined ranks again: one may have been restarted. */
@@ -114,8 +114,8 @@ admit_one(struct leat_rendezvous *rv, uint32_t r, char *refused)
 }
 
 /*
- * Admit the ranks that have joined; again: read the files of ranks admitted before as well. Return
- * how many are missing, or a negative errno.
+ * Admit the ranks that have joined. If again is set, also read the files of ranks admitted before.
+ * Return the number of missing ranks, or a negative errno.
  */
 static int
 admit(struct leat_rendezvous *rv, bool again, char *refused)

@@ -171,7 +171,8 @@ LEAT_API struct leat_rendezvous *leat_rendezvous_open(const struct leat_rendezvo
 
 /**
  * Close a rendezvous: leave PMIx, or remove the files when all processes have closed. Does not wait
- * for other processes, but for PMIx's server up to 5 s. NULL is ignored.
+ * for other processes. Waits for PMIx's server, up to 5 s, but not beyond the limit of
+ * leat_rendezvous_limit(), and not if conf.cancel is set. NULL is ignored.
  *
  * A process that ends without this call leaves its files behind (the next run in that directory
  * replaces them). mpirun treats such a process as failed and ends the whole job, unless mpirun was

@@ -315,7 +315,7 @@ publish(struct leat_rendezvous *rv, uint64_t until)
 	return ret;
 }
 
-/* Set the key of the record of rank r that this process needs next. */
+/* Fill in rank and key of the record of rank r that this process needs next. */
 static void
 want(const struct leat_rendezvous *rv, uint32_t r, struct pmix_bytes *b)
 {
@@ -325,7 +325,7 @@ want(const struct leat_rendezvous *rv, uint32_t r, struct pmix_bytes *b)
 	key_of_round(rv, peer->round < rv->round ? rv->round : peer->state_due, b->key);
 }
 
-/* Process the record in an answer. @return 0, even if it has no valid record; -ENOMEM. */
+/* Process the record in an answer. @return 0, even if the answer has no valid record; -ENOMEM. */
 static int
 take(struct leat_rendezvous *rv, const struct pmix_bytes *b)
 {

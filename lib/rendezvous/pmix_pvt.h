@@ -62,7 +62,7 @@ struct pmix_op {
 	int (*call)(struct pmix_op *op);
 };
 
-/* Load libpmix. @return NULL with leat_err(): it can't be loaded. */
+/* Create a hub, and load libpmix. @return NULL with leat_err(): libpmix can't be loaded. */
 struct pmix_hub *pmix_hub_create(void);
 void pmix_hub_put(struct pmix_hub *hub);
 

@@ -20,7 +20,7 @@
  *     +---------------------------------------------------------------+ 128
  *     | body
  *
- *     Kind RANK (1): the round of a process, and if flags has STATE its values:
+ *     Kind RANK (1): the round of a process; and, if flags has STATE, the body with its values:
  *         number of keys, 2 bytes; then for each
  *         +-------+-------+---------------+-----+------
  *         |key len|   0   |  value length | key | value

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The parts common to all ways: open, fence, close, and the messages of failures. */
+/* What all ways (struct rendezvous_way) have in common: open, fence, close, error messages. */
 
 #include <errno.h>
 #include <stdarg.h>

@@ -44,6 +44,7 @@ struct rendezvous_own {
 	uint16_t len;
 };
 
+/* A way in which processes find one another: see enum leat_rendezvous_how. */
 struct rendezvous_way {
 	const char *name;
 	/*
@@ -87,7 +88,7 @@ struct leat_rendezvous {
 	char where[160]; /* part of describe: where the other processes are found */
 	char why[96];	 /* part of describe: why this way was chosen */
 	char describe[320];
-	char fault[160]; /* rendezvous_note(): why this process waits; "": not known */
+	char fault[160]; /* why this process waits, by rendezvous_note(); "": not known */
 	void *priv;	 /* private data of the way */
 };
 

@@ -20,8 +20,8 @@
 
 #define HEAD_SIZE 4096U
 /*
- * Bytes by which the file grows. They are allocated before use: a write to a mapped page that the
- * file system has no room for would be SIGBUS.
+ * Bytes by which the file grows. They are allocated before use: a write to a mapped page for which
+ * the file system has no room would raise SIGBUS.
  */
 #define GROW (UINT64_C(256) << 10)
 #define CLASS_MIN 8U /* smallest chunk: 2^8 = 256 bytes */
@@ -115,7 +115,7 @@ tune_block_free(uint32_t offset, uint32_t size)
 {
 	struct free_place *f = malloc(sizeof(*f));
 
-	/* Without memory for the list entry the chunk is lost until the process ends. */
+	/* Without memory for the list entry the chunk stays unused until tune_block_destroy(). */
 	if (f == NULL)
 		return;
 	f->offset = offset;

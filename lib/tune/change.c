@@ -14,8 +14,8 @@
  *       v
  *     applied: record, history, log, lease, answer
  *
- * The list of changes is short: each session has at most one at a time, and each lease one at its
- * end.
+ * The list of changes is short: each session has at most one change at a time, and each lease has
+ * one when it ends, to restore the old values.
  */
 
 #include <errno.h>

@@ -54,7 +54,7 @@ tune_control_wake(void)
 	static const uint64_t one = 1;
 	int fd = __atomic_load_n(&wake_fd, __ATOMIC_ACQUIRE);
 
-	/* At most one system call until the control thread has woken; pairs with woken_clear(). */
+	/* Write only once until woken_clear(): more writes would not wake the thread any sooner. */
 	if (fd < 0 || __atomic_exchange_n(&woken, 1, __ATOMIC_SEQ_CST) != 0)
 		return;
 	/* Except for EINTR, a failure means that the eventfd is readable already. */
@@ -212,8 +212,9 @@ close_all(void)
 }
 
 /*
- * Close all descriptors in a child of fork(), which has no control thread. The child must keep
- * neither the lock of the block, by which agents know that the parent lives, nor the socket.
+ * In a child of fork(), which has no control thread, close the block, the listening socket and the
+ * epoll set. The child must not hold the lock of the block, by which agents know that the parent
+ * lives, nor accept agents. The sessions' descriptors stay open in the child.
  */
 static void
 forked(void)

@@ -16,7 +16,7 @@
 
 #include "tune_pvt.h"
 
-/* Maximum number of directory entries of one sweep; the rest is left to the next one. */
+/* Maximum number of directory entries that one sweep checks. */
 #define SWEEP_MAX 4096
 
 static bool

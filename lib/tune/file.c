@@ -6,7 +6,7 @@
  *     # block when idle
  *     reactor.*.idle_policy = block
  *     endpoint.ep0.latency_sample = 64
- *     msg.eager_max = 4096                 all objects of msg
+ *     msg.eager_max = 4096                 # all objects of msg
  *
  * Names of components and settings, and values, are checked when the file is read. Objects are
  * added later. If several lines match a setting of an object, the last line counts.

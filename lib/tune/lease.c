@@ -8,7 +8,9 @@
  *     the session ends        the same: the agent left, died, or was killed
  *     release                 the same
  *     release with keep       the new values stay
- *     the object is removed   nothing to restore
+ *
+ * If the object is removed first there is nothing to restore, but the entry in the table stays in
+ * use until one of these reasons ends the lease.
  *
  * Restoring values is a change like any other: on the owner's thread, logged, in the history.
  */
@@ -96,7 +98,7 @@ lease_free_place(void)
 	return NULL;
 }
 
-/* Add settings to a lease. Old values of settings that the lease has already are kept. */
+/* Add settings to a lease. For those that the lease has already, the stored old values stay. */
 static void
 remember(struct lease *l, const struct leat_tune_schema *schema, uint64_t mask, const void *old)
 {
@@ -188,7 +190,7 @@ tune_lease_release(const struct tune_session *s, uint32_t object, bool keep, con
 	}
 }
 
-/* Begin to restore the values of a lease. @return false: no memory, try again */
+/* Begin to restore the values of a lease. @return false: no memory, so the caller tries again */
 static bool
 lease_restore(struct lease *l)
 {

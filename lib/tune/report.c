@@ -90,7 +90,7 @@ rows_write(struct tune_object *o, uint64_t now)
 
 /* ---- objects ---- */
 
-/* All changed settings go into the history, also those that apply() changed without a request. */
+/* All changed settings go into the history, also those that only apply() has changed. */
 void
 tune_report_settings(struct tune_object *o, const char *why, const char *who)
 {
@@ -157,7 +157,7 @@ removed_free(struct tune_removed *g)
 	free(g);
 }
 
-/* Takes the lock for one object at a time, since many may have been added or removed at once. */
+/* Take the lock anew for each object: many may have been added or removed at once. */
 void
 tune_report_registry(void)
 {

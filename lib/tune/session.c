@@ -31,7 +31,7 @@
 #define HELLO_NS (UINT64_C(5) * NS_PER_S)
 #define FEEDBACK_SIZE (UINT64_C(128) << 10)
 #define TELEMETRY_SIZE (UINT64_C(256) << 10)
-/* Entries for the process and the agent, and two spare: a dead participant may hold its entry. */
+/* Slots for the process and the agent, and two spare: a dead agent may still occupy its slot. */
 #define PARTICIPANTS 4
 #define FRAME_MAX (LEAT_TUNE_MESSAGE_MAX + 1024)
 
@@ -196,9 +196,9 @@ session_admit(int sock)
 }
 
 /*
- * The listening socket is edge-triggered: when accept4() fails for want of a descriptor, the
- * connection must not wake this thread again and again. It is accepted when the next connection
- * causes an event.
+ * The listening socket is edge-triggered: when accept4() fails because no descriptor is free, the
+ * waiting connection must not wake this thread again and again. It is accepted when the next
+ * connection causes an event.
  */
 void
 tune_session_accept(int listen_fd, int epfd)

@@ -59,7 +59,7 @@ leat_tune_start(const struct leat_tune_start_conf *conf)
 	return ret;
 }
 
-/* Reset the remaining objects: their records end with the block, a later start creates new ones. */
+/* Reset the remaining objects: their records end with the block. A later start creates new ones. */
 static void
 objects_forget(void)
 {

@@ -84,7 +84,7 @@ struct tune_object {
 	bool live;     /* leat_tune_add() has completed */
 
 	/* settings */
-	void *current; /* effective settings, as the control thread knows them */
+	void *current; /* effective settings: last applied, or passed by leat_tune_changed() */
 	uint64_t epoch;
 	void *shown;		    /* settings as the record has them */
 	bool program_changed;	    /* leat_tune_changed() was called: shown is out of date */
@@ -132,7 +132,7 @@ struct tune_removed {
 extern pthread_mutex_t tune_lock;
 extern struct tune_objects tune_objects;
 
-/* Read CLOCK_MONOTONIC, and CLOCK_REALTIME, ns. */
+/* Read CLOCK_MONOTONIC (now) or CLOCK_REALTIME (real), ns. */
 uint64_t tune_now(void);
 uint64_t tune_real(void);
 
@@ -185,7 +185,7 @@ void *tune_block_at(uint32_t offset);
 /* Allocate size bytes, 8-aligned and zeroed. @return offset; 0: no room */
 uint32_t tune_block_alloc(uint32_t size);
 void tune_block_free(uint32_t offset, uint32_t size);
-/* Write a schema's text, unless the block has it. @return its offset; 0: no room */
+/* Get the offset of a schema's text; write the text if the block lacks it. @return 0: no room */
 uint32_t tune_block_schema(const struct leat_tune_schema *schema);
 
 /* ---- record.c ---- */

@@ -251,7 +251,7 @@ tune_value_check(const struct leat_tune_schema *schema, const struct leat_tune_f
 
 /* ---- values as text ---- */
 
-/* Read a value, but no string. @return 0; -EINVAL: not of the type; -ERANGE: not in 64 bits */
+/* Read a value, except a string. @return 0; -EINVAL: not of the type; -ERANGE: over 64 bits */
 static int
 scan(const struct leat_tune_field *f, const char *text, uint64_t *v)
 {
