@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* --json. leat-channel(1) describes the fields. */
+/* The output of --json: leat-channel(1) describes its fields. */
 
 #include <stdlib.h>
 #include <string.h>

@@ -135,7 +135,7 @@ leat_channel_arm(struct leat_channel *ch, unsigned int what, uint32_t len)
 		if ((what & LEAT_CHANNEL_ARM_FRAMES) != 0)
 			atomic_fetch_or_explicit(&ch->block->data.sleepers, bit,
 						 memory_order_acq_rel);
-		/* At the END a reader waits until others finish, which makes room: wait.c. */
+		/* At the END a reader is woken by other readers that make room: see wait.c. */
 		if (ended || (what & LEAT_CHANNEL_ARM_ROOM) != 0)
 			atomic_fetch_or_explicit(&ch->block->room.sleepers, bit,
 						 memory_order_acq_rel);

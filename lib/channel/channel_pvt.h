@@ -43,7 +43,7 @@
  * even if the block is corrupt.
  */
 #define CHAN_TURNS 4096
-/* A handle that a frame blocks checks whether the frame's owner lives after this many looks. */
+/* After this many looks at a frame that blocks it, a handle checks whether its owner lives. */
 #define CHAN_LOOKS 64
 
 enum chan_state {

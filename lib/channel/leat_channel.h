@@ -528,7 +528,7 @@ LEAT_CHANNEL_API int leat_channel_fd(const struct leat_channel *ch);
  *	}
  * @endcode
  *
- * Each armed participant is notified of each frame, though only one takes it, and of the end. A
+ * Each armed participant is notified of each frame, though only one gets it, and of the end. A
  * participant that dies between committing and notifying notifies none: therefore call
  * leat_channel_recover() every check_ms or so. A call that waits disarms the descriptor.
  *

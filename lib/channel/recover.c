@@ -200,8 +200,8 @@ take_over_all(struct leat_channel *ch, struct dead *dead)
 
 	p = atomic_load_explicit(&ch->block->free, memory_order_acquire);
 	/*
-	 * Dead participants hold no frame beyond write: the last one that they took is at write if
-	 * write was not moved over it.
+	 * Dead participants hold no frame beyond write: the last frame that they reserved is at
+	 * write if write was not moved over it.
 	 */
 	last = atomic_load_explicit(&ch->block->write, memory_order_acquire);
 	for (turn = 0; (int64_t)(last - p) >= 0 && dead->slots != 0; turn++) {

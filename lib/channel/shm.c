@@ -52,7 +52,7 @@ leat_channel_create(const char *name, const struct leat_channel_conf *conf,
 			       errno == EEXIST ? "; leat_channel_unlink() removes it" : "");
 		return NULL;
 	}
-	/* Allocate all memory now: else SIGBUS follows later, when /dev/shm is full. */
+	/* Allocate all memory now: otherwise a write gets SIGBUS later, when /dev/shm is full. */
 	do
 		ret = posix_fallocate(fd, 0, (off_t)bytes);
 	while (ret == EINTR);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A participant's slot: attach takes it, close leaves it. recover.c recovers the slots of dead
+ * A participant's slot: an attach claims it, a close frees it. recover.c frees the slots of dead
  * participants.
  */
 

@@ -15,9 +15,9 @@
 #include "channel_pvt.h"
 
 /*
- * Distances, bytes of the position, at which marks and data are prefetched for writing: BURST_AHEAD
- * from the start of each frame of a burst, the others from the end of a reserved frame. Lines
- * farther ahead are in use by readers.
+ * How far ahead marks and data are prefetched for writing, in bytes of the position: BURST_AHEAD
+ * counts from the start of each frame of a burst, the others from the end of a reserved frame.
+ * Lines farther ahead are in use by readers.
  */
 #define MARKS_AHEAD (8 * CHAN_GRANULE)
 #define DATA_AHEAD CHAN_GRANULE

@@ -232,7 +232,7 @@ struct leat_exchange {
 	struct exchange_names names; /* UNIX sockets */
 };
 
-/* epoll's user data of the listener; a connection's is its id. */
+/* epoll's user data for the listening socket; for a connection's socket it is the id. */
 #define EXCHANGE_EPOLL_LISTENER UINT64_MAX
 /* OR'd into a connection's id in epoll's user data: the event is about its process_fd. */
 #define EXCHANGE_EPOLL_PROCESS (UINT64_C(1) << 32)

@@ -242,9 +242,9 @@ LEAT_API struct leat_exchange *leat_exchange_create(const struct leat_exchange_c
 LEAT_API void leat_exchange_destroy(struct leat_exchange *x);
 
 /**
- * Listen at "host:port", "[v6]:port", or ":port" for all interfaces; port 0 takes a free one. A
+ * Listen at "host:port", "[v6]:port", or ":port" for all interfaces; port 0: a free port. A
  * host that is a name is looked up in this call, which may block; a numeric host never blocks it.
- * With conf.dir: addresses as described above; port 0 takes a free one of 49152..65535. A name that
+ * With conf.dir: addresses as described above; port 0: a free one of 49152..65535. A name that
  * a killed listener left is taken over. If another process has locked the directory the call waits
  * for it, 1 s at most.
  * @return 0; -EINVAL (malformed); -EALREADY (listens already); -EADDRINUSE; -EADDRNOTAVAIL;

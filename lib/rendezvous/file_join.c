@@ -226,7 +226,7 @@ join_as_zero(struct leat_rendezvous *rv, uint64_t until)
 	return ret < 0 ? ret : put_session(rv, RECORD_COMPLETE, "");
 }
 
-/* ---- the others ---------------------------------------------------------------------------- */
+/* ---- the other ranks ----------------------------------------------------------------------- */
 
 static int
 fail_double(struct leat_rendezvous *rv, const char *host, uint32_t pid)

@@ -31,7 +31,7 @@ struct lease {
 	uint64_t mask;
 	uint64_t expires_ns; /* 0: the lease ends with the session */
 	void *old;	     /* settings before the lease */
-	bool taking;	     /* a change of the holder is under way */
+	bool taking;	     /* reserved for a change of the holder that is under way */
 	bool ending;	     /* the change that restores the values is under way */
 	char why[16];
 	char who[TUNE_WHO_MAX];

@@ -61,7 +61,7 @@
 extern "C" {
 #endif
 
-/** An object. All fields are private, and more follow. */
+/** An object. All fields are private; the library keeps further fields behind them. */
 struct leat_tune_object {
 	uint32_t pending; /**< bits: requests that the owner has not served yet */
 };

@@ -47,7 +47,7 @@ struct tune_session {
 	int32_t pid;
 	uint64_t hello_by; /* deadline of the hello; 0: it was received */
 	bool frames;	   /* the feedback channel may have frames: it is not armed */
-	bool changing;	   /* no further frame is taken until the session's change has ended */
+	bool changing;	   /* no further frame is received until the session's change has ended */
 	struct tune_watch watch;
 	uint32_t object; /* id of the object whose reports the agent gets; 0: none */
 	char who[TUNE_WHO_MAX];

@@ -78,7 +78,7 @@ struct tune_object {
 	uint32_t id;
 	uint32_t place; /* index in the table of objects */
 	char name[LEAT_TUNE_OBJECT_NAME_MAX];
-	struct leat_tune_conf conf; /* conf.name is NULL: the field name has the name */
+	struct leat_tune_conf conf; /* conf.name is NULL: the name is in the field `name` */
 	TAILQ_ENTRY(tune_object) fresh;
 	bool is_fresh; /* the object is in tune_objects.fresh: it has no record yet */
 	bool live;     /* leat_tune_add() has completed */

@@ -3,8 +3,8 @@
 #define CHANNEL_TEST_H
 
 /*
- * Shared by the tests of the channel: a channel in memory that children of a fork see, and frames
- * all of whose bytes follow from the frame's number, so that a test sees a torn frame.
+ * Shared by the tests of the channel: a channel in memory that children of a fork share, and frames
+ * whose bytes are computed from the frame's number, so that a test recognizes a torn frame.
  *
  * Words of channel_pvt.h that the tests use: a granule is 64 bytes of the buffer; its mark is the
  * word that holds its state and owner; a lap is one round through the buffer; readers set a
@@ -152,7 +152,7 @@ send_number(struct leat_channel *ch, uint32_t n, uint32_t len)
 
 /*
  * Read a frame and its number. Fails the test if the frame is torn.
- * @return 0, or the errno of leat_channel_peek()
+ * @return 0, or the negative errno of leat_channel_peek()
  */
 static inline int
 recv_number(struct leat_channel *ch, uint32_t *n)

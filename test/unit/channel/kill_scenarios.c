@@ -233,8 +233,8 @@ check_oldest(const struct ctx *c, const struct leat_channel *ch, const uint32_t 
 const struct scenario kill_scenarios[] = {
 	{ "send", { .size = SIZE }, { 0 }, PRESENT, 0, false, act_send, check_send },
 	/*
-	 * Only 64 bytes are left before the buffer's end: an empty frame fills them, and the frame
-	 * is at the buffer's begin.
+	 * Only 64 bytes are left before the buffer's end: an empty frame fills them, and the
+	 * child's frame goes to the buffer's begin.
 	 */
 	{ "send with link",
 	  { .size = SIZE, .start = SIZE - 64 },
@@ -252,7 +252,7 @@ const struct scenario kill_scenarios[] = {
 	  false,
 	  act_send,
 	  check_send },
-	/* The buffer is full except for frames that were read: the send moves `free` on. */
+	/* The buffer is full, but four frames are read: the send moves `free` over these. */
 	{ "send with reclaim", { .size = SIZE }, { 0 }, 15, 4, false, act_send, check_send },
 	{ "burst", { .size = SIZE }, { 0 }, PRESENT, 0, false, act_burst, check_burst },
 	{ "abort", { .size = SIZE }, { 0 }, PRESENT, 0, false, act_abort, check_none },
@@ -275,7 +275,7 @@ const struct scenario kill_scenarios[] = {
 	  act_send,
 	  check_oldest },
 	{ "recover", { .size = SIZE }, { 0 }, PRESENT, 0, true, act_recover, check_none },
-	/* 14 frames and the dead writer's reservation: no other frame has room. */
+	/* 14 frames and the dead writer's reservation fill the buffer. */
 	{ "recover two on a full ring",
 	  { .size = SIZE },
 	  { 0 },

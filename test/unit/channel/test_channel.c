@@ -133,7 +133,7 @@ full_without_reader(void **state)
 
 /*
  * Run a process that peeks `take` frames, reserves one of `reserve` bytes, and dies while it holds
- * them. 0: none.
+ * them. `take` 0: it peeks none; `reserve` 0: it reserves none.
  */
 static void
 die_with(const struct shared *s, unsigned int take, uint32_t reserve)
@@ -515,7 +515,7 @@ an_orderly_end(void **state)
 	assert_int_equal(leat_channel_wait_room(ch, LEN, 0), -ESHUTDOWN);
 	assert_int_equal(recv_number(ch, &n), 0);
 	assert_int_equal(recv_number(ch, &n), 0);
-	/* A frame reserved before the end is delivered. */
+	/* A frame that was reserved before the end is delivered once it is committed. */
 	assert_int_equal(recv_number(ch, &n), -EAGAIN);
 	frame_fill(data, LEN, 2);
 	assert_int_equal(leat_channel_commit(late), 0);

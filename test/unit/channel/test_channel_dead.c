@@ -73,7 +73,7 @@ block_free(struct block *b)
 struct holder {
 	pid_t pid;
 	int go[2];  /* the child goes on when the test closes this pipe */
-	int end[2]; /* closed by the child's end, or by its exec() */
+	int end[2]; /* this pipe is closed when the child ends or calls exec() */
 };
 
 enum then { THEN_END, THEN_EXEC };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Blocks that are wrong in one place, made to do harm: impossible positions and marks are reported
- * with -EPROTO, and recovery looks at each mark only a few times. (test_channel_hostile.c uses
- * noise.)
+ * Blocks with a few wrong values, chosen to do harm: impossible positions and marks are reported
+ * with -EPROTO, and recovery looks at each mark only a few times. (test_channel_hostile.c stores
+ * random values.)
  */
 
 #include "channel_pvt.h"

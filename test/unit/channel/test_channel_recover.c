@@ -115,8 +115,7 @@ pair_free(struct pair *p)
 
 /*
  * A reader has died while it held frame 0. Frames arrive every gap_ns, and each call of the living
- * reader finds one. A reader that was busy until now may look at the clock after 8 calls for the
- * first time.
+ * reader finds one. A reader that was busy before may read the clock only after 8 more calls.
  * @return the time from the death until the living reader gets frame 0, ns
  */
 static uint64_t

@@ -7,10 +7,10 @@
  * finishes. No frame may be torn, lost, or delivered twice, and no reader gets an uncommitted
  * frame.
  *
- * The child is stopped before each locked instruction, which passes frames between participants,
- * and before other instructions: before each of them if they are few, else before a sample that
- * takes a moment, or with the argument "more" a minute. (test_channel_kill.c has children that do
- * not go on.)
+ * The child is stopped before each locked instruction, as these pass frames between participants,
+ * and before other instructions: if they are few before each, else before a sample of them, which
+ * the argument "more" makes larger: the test then takes a minute. (test_channel_kill.c has children
+ * that do not go on.)
  */
 
 #include <stdatomic.h>

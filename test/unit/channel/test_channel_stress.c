@@ -35,7 +35,7 @@ struct notes {
 	atomic_uint failed;
 	atomic_ullong read;
 	atomic_uchar seen[WRITERS][NUMBERS];
-	atomic_uchar sent[WRITERS][NUMBERS]; /* commit returned */
+	atomic_uchar sent[WRITERS][NUMBERS]; /* 1: the commit of this frame has returned */
 };
 
 static struct shared shared;

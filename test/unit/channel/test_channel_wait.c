@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Sleeping and waking, between threads. The argument 100 gives 3 x 10^6 rounds of two threads, and
- * 5 x 10^5 waits that terminate ends (30,000 and 5,000 without the argument). Within the first
- * minute no waiting participant looks again without being woken, so one lost wake-up stops
+ * Sleeping and waking, between threads: rounds in which two threads send to each other, and waits
+ * that leat_channel_terminate() ends. The argument 100 gives 100 times as many of both. Within the
+ * first minute no waiting participant looks again without being woken, so one lost wake-up stops
  * everything.
  */
 
@@ -23,7 +23,7 @@
 static unsigned int scale = 1;
 
 struct pair {
-	struct leat_channel *ch[2][2]; /* [thread][towards the second, towards the first] */
+	struct leat_channel *ch[2][2]; /* [thread][0: to the second thread; 1: to the first] */
 	unsigned int rounds;
 };
 

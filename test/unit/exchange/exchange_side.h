@@ -4,9 +4,9 @@
 #define EXCHANGE_SIDE_H
 
 /*
- * Two instances of the address exchange, and raw clients, driven from one thread, over loopback or
- * over UNIX sockets in a directory of the test: side_over_tcp() and side_over_unix() are setups of
- * groups. No test waits for a time: loops go on until what they wait for has happened, and give up
+ * Two instances of the address exchange, and raw clients, in one thread, over loopback or over UNIX
+ * sockets in a directory of the test: the group setups side_over_tcp() and side_over_unix() choose.
+ * No test sleeps for a fixed time: loops poll until the awaited event has happened, and give up
  * after a minute.
  */
 
@@ -93,7 +93,7 @@ side_poll(struct side *s)
 		s->ev[s->tail++ % SIDE_EVENTS] = ev[i];
 }
 
-/* Wait for the next event of s; other is driven along, if not NULL. */
+/* Wait for the next event of s; other is polled, too, if not NULL. */
 static inline struct leat_exchange_event *
 side_event(struct side *s, struct side *other)
 {
@@ -268,7 +268,7 @@ raw_send(int fd, const void *buf, size_t len)
 	assert_int_equal(send(fd, buf, len, MSG_NOSIGNAL), len);
 }
 
-/* Read len bytes, or up to the end of the stream if that comes first, while s is driven. */
+/* Read len bytes, or up to the end of the stream if that comes first; poll s meanwhile. */
 static inline size_t
 raw_recv(int fd, struct side *s, void *buf, size_t len)
 {
@@ -292,7 +292,7 @@ raw_recv(int fd, struct side *s, void *buf, size_t len)
 	return got;
 }
 
-/* Drive s until cond is true. */
+/* Poll s until cond is true. */
 #define side_until(s, cond)                                                                        \
 	do {                                                                                       \
 		time_t side_end = seconds() + 60;                                                  \

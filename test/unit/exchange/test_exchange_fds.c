@@ -81,8 +81,8 @@ test_descriptors(void **state)
 }
 
 /*
- * b takes LEAT_EXCHANGE_FDS_MAX descriptors, and gets as many. a takes LEAT_EXCHANGE_FDS_TAKEN: its
- * connect fails if the answer of b brings one more.
+ * Side b accepts LEAT_EXCHANGE_FDS_MAX descriptors, and gets as many. Side a accepts only
+ * LEAT_EXCHANGE_FDS_TAKEN: its connect fails since b's answer has one more.
  */
 static void
 test_many_descriptors(void **state)
@@ -361,7 +361,7 @@ test_stray_descriptors(void **state)
 
 	(void)state;
 	side_open(&s, NULL, "localhost:0");
-	/* More descriptors than a side takes are rejected. */
+	/* A HELLO with more descriptors than the listener accepts is rejected. */
 	for (i = 0; i < RTE_DIM(many); i++) {
 		fd = raw_connect(&s);
 		send_fds(fd, buf, len, many[i]);

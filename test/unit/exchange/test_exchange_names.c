@@ -563,7 +563,7 @@ test_other_user(void **state)
 	any = conf;
 	any.any_user = true;
 
-	/* A listener without any_user refuses a different user; so does such a connector. */
+	/* Listeners without any_user refuse a different user, and so do such connectors. */
 	side_open(&b, &conf, "cache");
 	assert_int_equal(connect_as_nobody(&b, &any, "process of uid 65534"), -EACCES);
 	assert_int_equal(side_stats(&b).other_user, 1);

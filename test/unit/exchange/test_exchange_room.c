@@ -238,7 +238,7 @@ test_proven_stays(void **state)
 	side_close(&s);
 }
 
-/* A listener that was not polled does not count that time against its connectors. */
+/* Time in which the listener is not polled does not count against its connectors. */
 static void
 test_pause_of_the_listener(void **state)
 {

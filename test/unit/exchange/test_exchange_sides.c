@@ -183,7 +183,7 @@ test_linger(void **state)
 	assert_int_equal(leat_exchange_close(b.x, cb, NULL), -ENOTCONN);
 	side_until(&a, !leat_exchange_lingers(a.x, ca));
 
-	/* a is destroyed before b has closed the connection: nothing is left behind. */
+	/* a is destroyed before b has closed the connection: b's id stays valid all the same. */
 	side_connect(&a, &b, &ca, &cb);
 	assert_int_equal(leat_exchange_close(a.x, ca, NULL), 0);
 	assert_int_equal(side_event(&b, &a)->type, LEAT_EXCHANGE_DOWN);
@@ -234,7 +234,7 @@ test_withdraw(void **state)
 	side_close(&a);
 }
 
-/* A killed process sends no BYE; its kernel closes its sockets. */
+/* A killed process sends no BYE, but its kernel closes its sockets: the listener gets DOWN. */
 static void
 test_killed(void **state)
 {
@@ -314,7 +314,7 @@ test_names(void **state)
 	assert_int_equal(ev->status, -EHOSTUNREACH);
 
 	/*
-	 * A connect is withdrawn while its name is looked up: the memory of the connect lives until
+	 * A connect is withdrawn while its name is looked up: the lookup's memory stays valid until
 	 * the lookup ends.
 	 */
 	conn = leat_exchange_connect(a.x, "localhost:1", 0, &none, NULL);

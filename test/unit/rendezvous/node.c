@@ -18,7 +18,7 @@
 
 /* The rank that never arrives, exits or is killed, depending on the scenario. */
 #define VICTIM 2
-/* Timeout of fences that wait for the victim, us. All other ranks arrive long before it ends. */
+/* Timeout of fences that wait for the victim, us: long enough for all other ranks to arrive. */
 #define SHORT_US UINT64_C(3000000)
 
 /* The rank comes from the launcher's environment, since the victim may not open at all. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* See pmix_fake.h. One lock, one condition; each callback on a thread of its own. */
+/* See pmix_fake.h. One lock protects all state; each callback runs on a thread of its own. */
 
 #include <pthread.h>
 #include <signal.h>

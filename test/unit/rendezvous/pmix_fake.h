@@ -38,10 +38,10 @@ struct fake {
 	/* Called for PMIx_Get_nb() of a missing key. Returns its status, or STUB_PENDING. */
 	int (*on_get)(uint32_t rank, const char *key);
 	/* Read by the test: */
-	unsigned int fences;	     /* begun */
+	unsigned int fences;	     /* number of fences begun */
 	unsigned int fences_at_once; /* largest number of fences pending at once */
 	unsigned int gets;	     /* calls of PMIx_Get_nb(), which ask other nodes */
-	bool all_signals_blocked;    /* in PMIx_Init() */
+	bool all_signals_blocked;    /* PMIx_Init() was called with all signals blocked */
 	bool same_thread;	     /* PMIx_Init() was called on the test's thread */
 };
 

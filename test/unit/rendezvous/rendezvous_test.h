@@ -3,9 +3,9 @@
 #define RENDEZVOUS_TEST_H
 
 /*
- * For tests of several processes that share a directory. A child is a function; it returns 0, or
- * the line of the check that failed. No test waits for a time: it looks until its condition holds,
- * and gives up after a minute.
+ * For tests of several processes that share a directory. A child runs a function, which returns 0,
+ * or the line of the check that failed. No test sleeps for a fixed time: it checks its condition
+ * again and again, and gives up after a minute.
  */
 
 #include <dirent.h>

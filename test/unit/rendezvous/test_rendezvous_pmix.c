@@ -11,7 +11,7 @@
 
 #define ME 0u
 #define SIZE 4u
-/* Enough to reach PMIx's fence and to ask for records, even on a loaded machine. */
+/* A timeout long enough to reach PMIx's fence and to ask for records, even on a loaded machine. */
 #define ENOUGH_US (500 * MS)
 
 /* Number of instances that this program has opened: a part of the keys. */

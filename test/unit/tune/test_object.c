@@ -241,7 +241,7 @@ the_block_may_be_full(void **state)
 	free(o);
 }
 
-/* Objects outlive the control thread, and the next one lists them. */
+/* Objects stay when the control thread ends, and the next control thread lists them again. */
 static void
 objects_outlive_a_stop(void **state)
 {
