@@ -6,9 +6,9 @@
  *
  *     posted     #1   #2   #3   #4            sends get numbers
  *     lost       the send is reported as done, and never posted below
- *     overtaken  a send's key is its number plus a random 0..window. The send with the lowest key
- *                is posted below as soon as a send whose number is that key has been posted: so no
- *                send is overtaken by more than window others
+ *     overtaken  a send's key is its number plus a random 0..N (argument overtake=N). The send
+ *                with the lowest key is posted below as soon as a send whose number is that key has
+ *                been posted: so no send is overtaken by more than N others
  *     doubled    when the send is done below, it is posted below a second time, and reported when
  *                the second send is done
  *

@@ -136,7 +136,7 @@ ended(struct leat_ep *ep, struct fault_ep *fe, struct fault_peer *p, const struc
 	struct leat_peer *peer = p->peer;
 
 	p->state = FAULT_PEER_CLOSING;
-	/* Has no effect if this endpoint disconnected the peer. */
+	/* This call has no effect if this endpoint disconnected the peer. */
 	leat_peer_closing(ep, peer, ev->status, ev->text);
 	/* All proxies of the peer are done below, but perhaps not polled yet. */
 	fault_drain(fe);

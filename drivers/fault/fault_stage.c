@@ -5,9 +5,9 @@
  *
  *     done below    #1   #2   #3   #4        completions get numbers
  *     delay         each is due at now + a time drawn from the distribution
- *     reorder       a completion's key is its number plus a random 0..window. The completion with
- *                   the lowest key is released as soon as the completion whose number is that key
- *                   has come: so no completion is passed by more than window others
+ *     reorder       a completion's key is its number plus a random 0..N (argument reorder=N). The
+ *                   completion with the lowest key is released as soon as the completion whose
+ *                   number is that key has come: so no completion is passed by more than N others
  *     release       leat_op_finish()
  *
  * A completion must not wait for others that do not come. So after a random number of idle polls, 0

@@ -4,7 +4,7 @@
  * Stalls: peers that stand still for a while.
  *
  *     ops to the peer      wait, in their order, and are posted below when the stall has ended
- *     ops done meanwhile   are kept: sends that were posted below before, messages from the peer
+ *     ops done meanwhile   are kept: sends posted below before the stall, messages from the peer
  *
  * The peer itself does not notice. Ops that wait count towards the send depth, so that a long stall
  * makes post refuse, as a peer that really stands still does.

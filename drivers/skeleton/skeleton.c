@@ -16,7 +16,7 @@
 #include <leat_error.h>
 #include <leat_order.h>
 
-/* The driver's words of an op. They lie in the op (leat_op.drv), so post allocates nothing. */
+/* The driver's part of an op. It lies in the op (leat_op.drv), so post allocates nothing. */
 struct skel_op {
 	TAILQ_ENTRY(skel_op) next;
 };

@@ -19,7 +19,7 @@
  *     verbs_mr.c            registration
  *     verbs_addr.c          "host:port"
  *
- *     verbs_transport.h     the table through which these files call one of
+ *     verbs_transport.h     the table through which these files call rc/ or ud/
  *     rc/                   reliable connections, a queue pair per peer: see verbs_rc.h
  *     ud/                   datagrams, a queue pair for all peers: see verbs_ud.h
  *
@@ -59,7 +59,7 @@
 #define VB_DEPTH_MAX 32768
 #define VB_SIGNAL_MAX 256
 #define VB_PEERS_MAX 32767
-/* Entries of the largest CQ that are not for ops, but for requests of the driver's own. */
+/* Entries of the largest CQ that are reserved for the driver's own requests. */
 #define VB_CQ_ROOM 64
 /* Private data, B, that the connection manager's messages can carry: InfiniBand and RoCE. */
 #define VB_PRIV_CONNECT 56
@@ -456,7 +456,7 @@ void vb_progress(struct leat_ep *ep, uint64_t now);
 
 /* Handle the events of the connection manager. */
 void vb_cm_events(struct vb_ep *e);
-/* Continue a connection that is being made. */
+/* Continue to connect: end a lookup, begin the next attempt, or give up when time is over. */
 void vb_cm_step(struct vb_conn *c, uint64_t now);
 /* Give up connecting: free the connection, and report status and why to the application. */
 void vb_cm_give_up(struct vb_conn *c, int status, const char *why);

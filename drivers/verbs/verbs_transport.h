@@ -3,8 +3,8 @@
 #define VERBS_TRANSPORT_H
 
 /*
- * The operations in which reliable connections (rc/) and datagrams (ud/) differ. A device takes one
- * of the two tables when it is opened, by qp=. The shared files call through the table:
+ * The operations in which reliable connections (rc/) and datagrams (ud/) differ. The argument qp=
+ * selects one of the two tables when a device is opened. The shared files call through the table:
  *
  *     verbs_dev.c      limits, info
  *     verbs_ep.c       alloc -> open -> quiesce -> teardown -> close      cancel

@@ -24,8 +24,8 @@ ring_buf_init(struct ring_buf *b, uint32_t nb, uint32_t max)
 	b->mask = nb - 1;
 	b->mapped = msgs + b->size;
 	/*
-	 * NORESERVE: the kernel need not commit memory for all buffers, because of thousands of
-	 * connections few have a full buffer at a time.
+	 * NORESERVE: the kernel need not commit memory for all buffers. Among thousands of
+	 * connections, few have a full buffer at a time.
 	 */
 	mem = mmap(NULL, b->mapped, PROT_READ | PROT_WRITE,
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

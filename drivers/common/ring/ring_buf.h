@@ -66,8 +66,8 @@ int ring_buf_init(struct ring_buf *b, uint32_t nb, uint32_t max);
 void ring_buf_free(struct ring_buf *b);
 
 /*
- * Take room for the len > 0 bytes of message nr, for which a slot is free. All messages with
- * numbers below seen have been consumed.
+ * Allocate room for the len > 0 bytes of message nr, for which a slot is free. seen: all messages
+ * with lower numbers have been consumed.
  * @return NULL: there is no room
  */
 static __rte_always_inline void *

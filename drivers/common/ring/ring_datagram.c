@@ -166,7 +166,7 @@ send_run(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uint16_t
 	return k > 0 ? k : send_large(ep, rep, ops, n);
 }
 
-/* Post one SEND of any kind: with an immediate, with flags, behind older ops that are in flight. */
+/* Post one SEND of any kind, also with an immediate, with flags, or behind older ops in flight. */
 static void
 post_one_send(struct leat_ep *ep, struct ring_ep *rep, struct leat_op *op)
 {

@@ -119,7 +119,7 @@ ring_tx_store(struct ring_slot *slot, uint64_t head)
 	__atomic_store_n(&slot->head, head, __ATOMIC_RELEASE);
 }
 
-/* Fill in the rest of link->tx.slot, whose payload is in place; publish it, advance the cursor. */
+/* Fill in the rest of link->tx.slot, which has its payload; publish it, advance the cursor. */
 static __rte_always_inline void
 ring_tx_publish(struct ring_link *link, uint32_t type, uint32_t flags, uint64_t len)
 {
@@ -235,11 +235,11 @@ ring_send_fill(struct ring_link *link, const struct ring_cursor *c, const struct
 
 /*
  * Maximum number of slots in a group. Several SENDs are posted in groups, and the first slot of a
- * group is published last. The consumer looks only at that first slot, so it does not take the
- * lines of the other slots away while the producer writes them. Then it can fetch the lines of the
- * whole group at once, because the first slot says how many slots follow. If the producer published
- * each slot at once, the consumer would fetch their lines one after the other, each just after it
- * was written.
+ * group is published last. The consumer looks only at that first slot, so the lines of the other
+ * slots stay in the producer's cache while it writes them. Then the consumer fetches the lines of
+ * the whole group at once, because the first slot says how many slots follow. If the producer
+ * published each slot at once, the consumer would fetch their lines one after the other, each just
+ * after it was written.
  */
 #define RING_GROUP 8
 static_assert(RING_GROUP - 1 <= RING_MORE_MAX, "fits into the head");

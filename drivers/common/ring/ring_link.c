@@ -5,10 +5,10 @@
  *
  * Closing. A side that closes claims no more ops, and it takes back (recalls) every op of its own
  * that the peer has not claimed. An op that the peer has claimed is being copied right now and ends
- * with the result of the copy; so the link stays, polled for acks only, until these acks have
- * arrived. Within a process a claim ends in the call that made it, so this takes no longer than the
- * copy. Between processes the closing side waits for no ack, but if the peer is executing an op on
- * shared memory of this side, it waits until that op has ended (ring_share.h).
+ * with the result of the copy. So the link stays, polled for acks only, until the acks of all
+ * claimed ops have arrived. Within a process the call that claims an op also acks it, so this takes
+ * no longer than the copy. Between processes the closing side waits for no ack. But if the peer is
+ * executing an op on shared memory of this side, it waits until that op has ended (ring_share.h).
  */
 
 #include "ring_fast.h"

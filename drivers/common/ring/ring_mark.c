@@ -140,7 +140,7 @@ ring_marks_up(struct ring_ep *rep, struct ring_link *link)
 	/* The want that was written while connecting may be out of date. */
 	if (__atomic_load_n(&link->mine->want, __ATOMIC_RELAXED) != rep->want)
 		send_want(rep, link);
-	/* A peer that has answered marks from its first message on, and needs no watching. */
+	/* If the peer has answered, it marks from its first message on: don't watch the link. */
 	if (rep->many && !answered(rep, link))
 		watch(rep, link);
 }

@@ -40,7 +40,7 @@
 
 #include "ring_pvt.h"
 
-/* Write the marks that a post collected to the peers' boards. */
+/* Put the marks that a post collected on the peers' boards. */
 void ring_marks_put(struct ring_ep *rep);
 
 /*

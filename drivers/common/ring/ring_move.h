@@ -85,7 +85,7 @@ struct ring_moves {
 	uint32_t nb; /* messages of both sides in progress; while > 0 polls look at chunks */
 	uint32_t tx_mask, rx_mask; /* number of chunks of each direction - 1 */
 	uint32_t rx_bytes_len;
-	const char *rx_bytes;  /* the peer's buffer, that this side consumes from */
+	const char *rx_bytes;  /* the peer's buffer, from which this side consumes */
 	const char *violation; /* how the peer broke the protocol; NULL: it did not */
 	struct ring_chunk *tx, *rx;
 	uint64_t put, seen; /* chunks of tx: number put; number that the peer took, as last read */
@@ -131,7 +131,7 @@ ring_violation(struct ring_ep *rep, struct ring_link *link, const char *what)
 void ring_move_recv(struct leat_ep *ep, struct ring_link *link, uint64_t nr, uint64_t len,
 		    struct leat_op *op);
 /*
- * Begin to receive a large WRITE, or continue. No later message of the link is scanned until the
+ * Begin or continue to receive a large WRITE. No later message of the link is scanned until the
  * WRITE has ended.
  * @param[out] status of the WRITE, when it has ended
  * @return false: the link waits for the WRITE's bytes

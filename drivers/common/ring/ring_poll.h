@@ -67,8 +67,8 @@ ring_link_ready(const struct ring_link *link)
 }
 
 /*
- * Return the number of slots that the rest of this poll may handle on one link. Slots whose ops
- * find no room in this poll's array wait for the next poll.
+ * Return the number of slots that the rest of this poll may handle on one link: as many as ops fit
+ * into this poll's array, but at least RING_DRIVE_BUDGET. Later slots wait for the next poll.
  */
 static inline uint32_t
 ring_rx_max(const struct leat_ep *ep)

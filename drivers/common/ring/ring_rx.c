@@ -4,7 +4,7 @@
  * Poll: handle the acks of this side's ops, and scan the slots that have arrived.
  *
  *       dir.consumed           rx_head         rx_scan
- *     -------|---- free ----------|- u x u x ----|- next slot to scan ---
+ *     -------|---- consumed ------|- u x u x ----|- next slot to scan ---
  *            (published FREE)        u: unexpected, x: consumed after an unexpected message
  *
  * While messages are consumed in order rx_head and rx_scan move together, and no note (struct
@@ -104,8 +104,8 @@ rx_one(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, struct r
 	struct leat_op *op;
 
 	/*
-	 * The head is invalid; or a foreign peer published more messages than there are slots, and
-	 * overwrote a message that is not consumed yet.
+	 * Reject an invalid head, and a foreign peer that published more messages than there are
+	 * slots: it overwrote a message that is not consumed yet.
 	 */
 	if (unlikely(!ring_head_sane(rep, head) ||
 		     (RING_FOREIGN && nr - link->rx_head > link->rx_mask))) {

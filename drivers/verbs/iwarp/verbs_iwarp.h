@@ -6,7 +6,8 @@
  * iWARP: additions to the reliable connections of rc/.
  *
  *     verbs_iwarp.c           its rules; addresses, a READ after WRITEs, registration for READs
- *     verbs_iwarp_credits.c   flow control, and the hellos of connect and accept that it needs
+ *     verbs_iwarp_credits.c   flow control; the hello, its data in front of the private data of
+ *                             connect and accept
  */
 
 #include "verbs_pvt.h"
@@ -57,7 +58,7 @@ void vb_hello_no(void *buf);
 uint16_t vb_hello_read(struct vb_hello *out, const void *priv, uint16_t len);
 /* Start to use credits: the connection is up, and h is the other side's hello. */
 void vb_credit_start(struct vb_conn *c, const struct vb_hello *h);
-/* Take a credit for a SEND. @return false: there is none */
+/* Consume a credit for a SEND. @return false: there is none */
 bool vb_credit_take(struct vb_conn *c);
 /* Grant n more credits: n buffers were posted to the queue pair. */
 void vb_credit_give(struct vb_conn *c, uint32_t n);

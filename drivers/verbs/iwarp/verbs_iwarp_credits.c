@@ -5,15 +5,15 @@
  * RNR. So each side tells the other how many messages it has buffers for, first when connecting and
  * then again as buffers become free:
  *
- *     connect, accept: {magic, 16 buffers, address of the word} in front of the private data
+ *     connect, accept: {magic, 16 buffers, address of granted} in front of the private data
  *
  *     sender                                       receiver
  *     sent 0, granted 16: SEND 1 2 3 4  --------->  buffers 1 2 3 4 in use
  *     sent 4, granted 16                            the messages are received, 4 buffers are free
- *     sent 4, granted 20                <--WRITE--  writes 20 to the sender's word
+ *     sent 4, granted 20                <--WRITE--  writes 20 to the sender's granted
  *
  * When sent reaches granted, post accepts no more SENDs to that peer. Each connection has its word
- * in a region of its own, so a false value from a peer harms its own connection at most.
+ * `granted` in a region of its own, so a false value from a peer harms only that connection.
  *
  * The WRITE takes no receive, so a lack of receives can't hold it up. One WRITE is in flight at a
  * time, and the send queue has a place for it. A peer without a hello in its private data is not

@@ -4,8 +4,8 @@
  * Endpoints of reliable connections: their limits, their parts, and how they end.
  *
  * The device gives up the receives in an SRQ only when the SRQ is destroyed (or one by one, by the
- * method of verbs_rc_rx.c). All its queue pairs must be destroyed first. So an abort destroys queue
- * pairs and SRQ. A quiesce does the same as soon as no send is in flight.
+ * method of verbs_rc_rx.c). All queue pairs that use the SRQ must be destroyed first. So an abort
+ * destroys queue pairs and SRQ. A quiesce does the same as soon as no send is in flight.
  */
 
 #include <errno.h>

@@ -72,13 +72,13 @@ int vb_rx_cancel(struct vb_ep *e, struct leat_op *op);
 /* Continue taking receives back. */
 void vb_rx_step(struct vb_ep *e);
 /*
- * Post waiting receives to the empty SRQ: those with a higher seq than all receives that are still
- * in use.
+ * Post to the empty SRQ the waiting receives that are newer than all receives still in use for
+ * messages.
  */
 void vb_rx_refill(struct vb_ep *e);
 /* Finish all receives with this status; the SRQ is destroyed already. */
 void vb_rx_drop(struct vb_ep *e, int status);
-/* Give the message of wc, at data, to the oldest receive that waits outside of an SRQ. */
+/* Deliver a message, at data, with completion wc, to the oldest receive outside of an SRQ. */
 void vb_rx_give(struct vb_ep *e, const struct ibv_wc *wc, const void *data);
 
 /* Without an SRQ: set up receive buffers. @return 0; negative errno with leat_err() */
@@ -91,7 +91,7 @@ int vb_rxq_start(struct vb_ep *e, struct vb_conn *c);
 /* Release the buffers of a queue pair that is destroyed, and drop the messages in them. */
 void vb_rxq_close(struct vb_ep *e, struct vb_conn *c);
 void vb_rxq_done(struct vb_ep *e, const struct ibv_wc *wc);
-/* Give the messages that have arrived to receives that were just posted. */
+/* Deliver the messages that have arrived to receives that were just posted. */
 void vb_rxq_match(struct vb_ep *e);
 
 /* Create the loop, if there is none. @return 0; -EOPNOTSUPP: the device can't connect to itself */

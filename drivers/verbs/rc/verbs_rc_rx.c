@@ -30,7 +30,7 @@
 
 #include "verbs_rc.h"
 
-/* At most this many loop messages are in flight that have not taken a receive yet. */
+/* Maximum number of loop messages in flight that have not taken a receive yet. */
 #define TAKE 8
 
 static inline void
@@ -232,7 +232,7 @@ sw_post(struct vb_ep *e, uint64_t first)
 
 /*
  * Recover receives that a queue pair took out of the SRQ and that were not completed before the
- * queue pair was destroyed. To be called when the SRQ is empty and no queue pair exists.
+ * queue pair was destroyed. Call this when the SRQ is empty and no queue pair exists.
  */
 static void
 find_lost(struct vb_ep *e)

@@ -248,7 +248,7 @@ put_back(struct vb_ep *e, struct vb_conn *c, uint32_t b)
 		vb_conn_end(c, -EIO, "the device refused a receive buffer");
 }
 
-/* Give a message to the oldest receive; there must be one. */
+/* Deliver a message to the oldest receive; there must be one. */
 static void
 give(struct vb_ep *e, struct vb_conn *c, uint32_t b, const struct ibv_wc *wc)
 {
