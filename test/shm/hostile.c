@@ -4,9 +4,9 @@
  * leat-shm-hostile ROUNDS SEED EAL-ARGUMENTS
  *
  * A peer of a shm endpoint writes ROUNDS times arbitrary values to the memory that it shares; or
- * connects with a malformed hello, or with wrong descriptors. Only the peer's own connection may
- * end: the endpoint's other connections must go on, with every byte right. When the peer's
- * connection has ended, the peer connects again.
+ * connects with a malformed hello (struct shm_hello), or with wrong descriptors. Only the peer's
+ * own connection may end: the endpoint's other connections must go on, with every byte right. When
+ * the peer's connection has ended, the peer connects again.
  *
  * All of it runs in one process, from one loop and one seed, so that each run can be repeated, and
  * a sanitizer sees both sides.

@@ -265,7 +265,7 @@ run_to_break(pid_t pid, const struct steps_scenario *sc)
 static bool
 step(pid_t pid, const struct steps_scenario *sc, unsigned int k)
 {
-	/* The survivor acts every pace steps; the pace depends on k, so these steps vary. */
+	/* The survivor runs a turn every pace steps; pace depends on k, so these steps vary. */
 	const unsigned int pace = 32 + k % 64;
 	unsigned int i = 0, n;
 
@@ -464,7 +464,7 @@ struct tally {
 	uint64_t seed;
 };
 
-/* Kill a victim after k steps, or (1 in STOP_EVERY) stop it, and then with `every` kill another. */
+/* Kill a victim after k steps, but stop one in STOP_EVERY; after a stop, if every, kill another. */
 static void
 end_after(const struct steps_scenario *sc, unsigned int k, const struct steps_left *before,
 	  struct tally *t, bool every)

@@ -107,7 +107,8 @@ struct steps_node {
 	struct leat_op recv[16], send[3], onesided;
 	uint8_t *recv_buf, *send_buf, *onesided_buf;
 	uint64_t random, sent, done, pattern, written, counter;
-	uint64_t next, seen; /* all messages before next were received; seen: bit i: next + i too */
+	/* All messages before next were received; bit i of seen: message next + i was, too. */
+	uint64_t next, seen;
 	unsigned int step;
 };
 

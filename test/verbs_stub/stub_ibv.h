@@ -62,11 +62,11 @@ void stub_reset(void);
 
 /*
  * Complete the n oldest requests of a queue pair. As in hardware, unsignaled ones give a completion
- * only if they failed. @return how many requests there were
+ * only if they failed. @return number of completed requests
  */
 uint32_t stub_complete(struct ibv_qp *qp, uint32_t n, enum ibv_wc_status status);
 
-/* Let n messages arrive. @return for how many there was a receive */
+/* Let n messages arrive. @return number of messages that met a receive */
 uint32_t stub_messages(struct ibv_qp *qp, uint32_t n, uint32_t len);
 /* Let a receive complete with this error. @return false if none was posted */
 bool stub_message_failed(struct ibv_qp *qp, enum ibv_wc_status status);
@@ -80,7 +80,7 @@ void stub_completion(struct ibv_cq *cq, uint64_t wr_id, uint32_t qpn, enum ibv_w
 void stub_async(struct ibv_context *ctx, enum ibv_event_type type, struct ibv_qp *qp);
 /* Raise an event of a connection. */
 void stub_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type type, int status);
-/* A peer asks to connect, through sim0. */
+/* Raise a peer's request to connect, through sim0. */
 void stub_request(struct rdma_event_channel *ch);
 
 #endif /* STUB_IBV_H */

@@ -152,7 +152,7 @@ doubled(void **state)
 	fault_pair_close(&p);
 }
 
-/* No datagram is overtaken by more datagrams than the window allows. */
+/* With overtake=4 no datagram is overtaken by more than 4 others. */
 static void
 overtaken(void **state)
 {
@@ -194,8 +194,8 @@ overtaken_alone(void **state)
 }
 
 /*
- * When a peer disconnects, sends that were not passed to the device below come back before the
- * peer's event. A send whose deadline expires does not end its peer.
+ * When a peer is disconnected, sends that were not posted below complete before the peer's event.
+ * A send whose deadline expires does not end its peer.
  */
 static void
 disconnected(void **state)

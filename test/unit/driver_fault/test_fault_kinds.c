@@ -15,7 +15,7 @@ static struct leat_op ops[N], others[N];
 static char out[N][256], in[N][256];
 static struct fault_pair p;
 
-/* Prepare N sends of a in ops[], with different data, and post their receives at b. */
+/* Prepare N sends of endpoint a in ops[], with different data; post receives for them at b. */
 static void
 fill(void)
 {
@@ -30,7 +30,7 @@ fill(void)
 	}
 }
 
-/* Prepare N receives of a in ops[], and their sends of b in others[]. */
+/* Prepare N receives of endpoint a in ops[], and in others[] the sends of endpoint b to them. */
 static void
 fill_recv(void)
 {
@@ -46,7 +46,7 @@ fill_recv(void)
 
 /*
  * Wait for n ops posted together.
- * @return number of turns
+ * @return number of turns + 1
  */
 static uint32_t
 collect(uint32_t *order, uint32_t n)
@@ -73,7 +73,7 @@ post_all(void)
 		fault_test_post(p.a, &ops[i]);
 }
 
-/* No op is overtaken by more ops than the window allows; each queue keeps its order. */
+/* With reorder=4 no op is overtaken by more than 4 others; each queue keeps its order. */
 static void
 reorder(void **state)
 {
@@ -252,7 +252,7 @@ refuse_recv(void **state)
 	fault_pair_close(&p);
 }
 
-/* A failed send has not arrived; a failed receive has taken no message; the connection stays. */
+/* A failed send has not arrived; a receive fails as well; the connection stays. */
 static void
 error(void **state)
 {
@@ -322,8 +322,8 @@ error_of_keys(void **state)
 }
 
 /*
- * The device below can use memory that was registered with the fault device, mempools too. An op
- * with a wrong buffer does not reach that device.
+ * The device below can use memory that was registered with the fault device. An op whose buffer is
+ * outside its region does not reach that device.
  */
 static void
 regions(void **state)

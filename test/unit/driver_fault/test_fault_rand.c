@@ -15,7 +15,7 @@
 
 #define DRAWS 200000
 
-/* The values are from the authors' code, with the state {1, 2, 3, 4}, and with the seed 1234567. */
+/* Values of the authors' code: xoshiro from the state {1, 2, 3, 4}, splitmix from seed 1234567. */
 static void
 reference_values(void **state)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The ring itself: names, slots, a full ring, the device's arguments, closing. A lap is one pass of
- * the sender over all slots of the ring.
+ * The ring itself: names, slots, a full ring, the device's arguments, closing. A lap is RING_LAP
+ * slots: at its end the sender goes back to the first slot if all messages are consumed
+ * (ring_fast.h).
  */
 
 #include "ring_test.h"
@@ -257,7 +258,7 @@ full_ring(const char *dev, uint32_t depth)
 		again = flow_send(&f, NB);
 		assert_in_range(again + 2, lap % depth + 1, lap % depth + 3);
 		flow_take(&f, (uint32_t)(f.sent - f.taken));
-		/* the send goes back to the first slot if the lap ends there */
+		/* if a lap ends with this message, the next one may go to the first slot */
 		assert_int_equal(flow_send(&f, 1), 1);
 		flow_take(&f, 1);
 		flow_answer(&f);
@@ -282,7 +283,7 @@ full_plain(void **state)
 /*
  * Leave some slots unused for about 65536 messages, so that the 16-bit numbers left in them equal
  * those of the messages to come, or nearly. Single messages use the first slots only; then a burst
- * uses the later slots, too.
+ * uses the later slots, too. All messages must arrive, in order.
  */
 static void
 stale_places(void **state)

@@ -163,7 +163,7 @@ short_receive(void **state)
 
 /* ---- bursts ---- */
 
-#define SPOKES 20 /* more peers than a poll looks at */
+#define SPOKES 20 /* more than RING_FEW */
 
 static struct {
 	struct leat_ep *hub, *spoke[SPOKES];

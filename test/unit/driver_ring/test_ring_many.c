@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A hub, an endpoint with many links, whose number of links goes up and down across the thresholds
- * beyond which it relies on marks (ring_mark.h), with traffic on all of them. Each client has one
- * message in flight. So if the hub misses a message or an ack, that client sends no later one that
- * would make the hub look, and the test fails.
+ * A hub is an endpoint with many links. Their number goes up and down across the thresholds at
+ * which the hub starts and stops relying on marks (ring_mark.h), with traffic on all links. Each
+ * client has one message in flight. So if the hub misses a message or an ack, that client sends no
+ * later message that would make the hub look at its link, and the test fails.
  */
 
 #include "ring_test.h"
@@ -26,7 +26,7 @@
 #define OPS 64
 #define BYE UINT64_MAX
 #define WAKE_MS 20000
-#define PATIENCE 3000000 /* turns of the clients without progress */
+#define PATIENCE 3000000 /* turns of the clients without progress until the test fails */
 
 enum client_state { DOWN, CONNECTING, UP, CLOSING };
 
@@ -250,7 +250,7 @@ phase_over(void)
 		if (c->state == UP && (c->left > 0 || c->waiting || c->sending))
 			return false;
 	}
-	/* The hub has received the acks of its answers, too. */
+	/* The hub must have received the acks of its answers, too. */
 	return nb == m.target && __atomic_load_n(&m.answered, __ATOMIC_RELAXED) == m.asked;
 }
 

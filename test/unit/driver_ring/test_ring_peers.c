@@ -398,8 +398,8 @@ few_and_many(void **state)
 			expect_within(i % left, 2);
 		}
 		/*
-		 * A message is sent before its peer sets any mark, and polled after the hub has
-		 * begun to rely on the peer's marks.
+		 * A message that was sent before its peer set any mark is still received after the
+		 * hub has begun to rely on the peer's marks.
 		 */
 		send_from(2);
 		exchange_marks();

@@ -58,14 +58,14 @@ void stub_close(struct stub_ep *s);
 struct ibv_qp *stub_qp(const struct stub_ep *s, unsigned int n);
 struct vb_conn *stub_conn(const struct stub_ep *s, unsigned int n);
 
-/* Make ops[from .. from + n) sends of 8 B to peer number peer. */
+/* Make ops[from .. from + n) sends of 8 B to s->peer[peer]. */
 void stub_make(struct stub_ep *s, uint32_t from, uint32_t n, unsigned int peer);
 /*
  * Post ops[from .. from + n).
  * @return number accepted
  */
 uint16_t stub_post(struct stub_ep *s, uint32_t from, uint32_t n);
-/* Poll and take events, until 8 attempts in a row have found nothing. */
+/* Poll ops and events until 8 attempts in a row have found nothing. */
 void stub_collect(struct stub_ep *s);
 /* As stub_collect(), until an event of the given type has come. */
 struct leat_event *stub_event(struct stub_ep *s, enum leat_event_type type);

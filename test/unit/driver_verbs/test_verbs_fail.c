@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Rare behaviour of devices: they refuse a request in the middle of a list, fail one of many,
- * report nothing at all, report completions of destroyed queue pairs, or break. In every case each
- * op comes back once, in order, and not before the device has released its buffer.
+ * Rare behaviour of devices: they refuse a request in the middle of a list, fail one request of
+ * many, report nothing at all, report completions of destroyed queue pairs, or break. In every case
+ * each op comes back once, in order, and not before the device has released its buffer.
  */
 
 #include <stdlib.h>
@@ -46,7 +46,7 @@ refused(void **state)
 		assert_int_equal(stub_post(s, 20, 3), 3);
 		stub_collect(s);
 		stub_expect(s, &at, 20, 3, 0);
-		/* A send to the peer whose connection has ended. */
+		/* A send to the peer whose connection has ended fails. */
 		stub_make(s, 30, 1, 0);
 		assert_int_equal(stub_post(s, 30, 1), 1);
 		stub_collect(s);

@@ -35,7 +35,7 @@ lists(void **state)
 		assert_int_equal(sim.polled, signal4 ? 10 : 2);
 		stub_expect(s, &at, 0, 40, 0);
 
-		/* Bursts to the peers A A B B A. */
+		/* A burst to the peers A A B B A makes three lists. */
 		stub_reset();
 		stub_make(s, 100, 5, 0);
 		s->ops[102].peer = s->ops[103].peer = s->peer[1];
@@ -154,7 +154,7 @@ signals(void **state)
 		stub_make(s, 0, 20, 0);
 		assert_int_equal(stub_post(s, 0, 10), 10);
 		assert_int_equal(stub_post(s, 10, 3), 3);
-		/* signal=4: the 4th, the 8th and the last are signaled. */
+		/* With signal=4, sends 4, 8 and 10 (the last) of the first list are signaled. */
 		assert_int_equal(stub_complete(qp, 5, IBV_WC_SUCCESS), 5);
 		stub_collect(s);
 		if (dev == STUB_SIGNAL)
@@ -235,7 +235,7 @@ counters_wrap(void **state)
 			stub_expect(s, &at, 0, n, 0);
 		}
 		assert_true(c->tail < 1000);
-		/* The queue pair is full. */
+		/* The queue pair has room for 16 of 20 sends. */
 		stub_make(s, 0, 20, 0);
 		assert_int_equal(stub_post(s, 0, 20), 16);
 		assert_int_equal(rte_errno, EAGAIN);
@@ -379,7 +379,7 @@ regions(void **state)
 					 dev == STUB_RELAXED && !peers_write);
 			assert_int_equal((sim.mr_access & IBV_ACCESS_ON_DEMAND) != 0,
 					 dev == STUB_ODP);
-			/* The memory is not DPDK's. */
+			/* The memory is not DPDK's, so the driver assumes no huge pages. */
 			assert_int_equal(sim.mr_access & IBV_ACCESS_HUGETLB, 0);
 			assert_int_equal(leat_mr_deregister(mr), 0);
 		}

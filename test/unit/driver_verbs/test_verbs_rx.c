@@ -88,7 +88,7 @@ vb_conn_failed(struct vb_conn *c, const struct ibv_wc *wc, bool recv)
 	(void)recv;
 }
 
-/* Functions of endpoints without an SRQ. */
+/* Functions of endpoints without an SRQ: the driver must not call them here. */
 void
 vb_rxq_done(struct vb_ep *ve, const struct ibv_wc *wc)
 {
@@ -364,7 +364,7 @@ picture(void **state)
 	collect();
 	assert_true(seen[1].done);
 	assert_int_equal(seen[1].status, -ECANCELED);
-	begin(0); /* takes receive 2 of the SRQ, but receive 0 returns the message */
+	begin(0); /* takes receive 2 of the SRQ, but the message is delivered to receive 0 */
 	complete(0);
 	collect();
 	assert_true(seen[0].done);

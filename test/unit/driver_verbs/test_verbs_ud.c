@@ -44,7 +44,7 @@ last_before(const uint32_t *who, const uint32_t *order, uint32_t sender, uint32_
 	return last;
 }
 
-/* The map against a list: a sender's peers are found, the last added one first. */
+/* The map finds the same peers of a sender as a list, the one that was added last first. */
 static void
 map(void **state)
 {
