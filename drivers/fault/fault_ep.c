@@ -8,9 +8,9 @@
 #include "fault_pvt.h"
 
 /*
- * Number of peers that the lower endpoint has in excess of the upper one: when a peer ends, its id
- * becomes free at the upper endpoint a moment earlier than at the lower one. Requests beyond the
- * upper endpoint's peers are rejected.
+ * Number of additional peers of the lower endpoint: when a peer ends, its id becomes free at the
+ * upper endpoint a moment earlier than at the lower one. Requests beyond the upper endpoint's peers
+ * are rejected.
  */
 #define PEERS_MORE 8
 

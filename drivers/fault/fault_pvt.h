@@ -49,7 +49,7 @@
 #define FAULT_REORDER_MAX 4096
 #define FAULT_US_MAX 60000000
 #define FAULT_OPS_MAX 4000000000
-#define FAULT_ALWAYS (UINT64_C(1) << 32) /* the chance 1 */
+#define FAULT_ALWAYS (UINT64_C(1) << 32) /* a chance of 1 */
 
 /* Proxies that one call polls from the lower endpoint. */
 #define FAULT_BURST 32
@@ -170,7 +170,7 @@ struct fault_stats {
 	uint64_t overtaken; /* datagrams that a younger one passed */
 };
 
-/* Kinds of faults; each endpoint has a stream of random numbers for each. */
+/* Kinds of faults; each endpoint has a stream of random numbers for each kind. */
 
 enum fault_kind {
 	FAULT_K_REORDER,

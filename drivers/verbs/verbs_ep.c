@@ -21,7 +21,7 @@
 
 #include "verbs_transport.h"
 
-/* Entries of each CQ, in addition to the entries for ops, for the driver's own requests. */
+/* Entries of each CQ for the driver's own requests, in addition to those for ops. */
 #define CQ_SPARE 32
 
 int
@@ -82,7 +82,7 @@ open_verbs(struct vb_ep *e, const struct vb_cqes *cqes, bool wait)
 		return -rte_errno;
 	/*
 	 * The CQs need room for a completion of each request: when a queue pair fails, all its
-	 * requests complete. The transport has set cqes to the largest numbers.
+	 * requests complete. The transport has set cqes to the largest numbers of completions.
 	 */
 	e->scq = vb_cq_create(d, e->ctx, cqes->send + CQ_SPARE, e->comp, &e->scqx);
 	if (e->scq == NULL)

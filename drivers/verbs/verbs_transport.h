@@ -99,7 +99,7 @@ struct vb_transport {
 	/* See struct leat_driver.accept; the length of the private data was checked. */
 	int (*accept)(struct vb_conn *c, const struct leat_conn_params *params);
 
-	/* Begin to end: enter VB_ENDING, see vb_conn_end(). */
+	/* Begin to end a connection: enter VB_ENDING, see vb_conn_end(). */
 	void (*end)(struct vb_conn *c, int status, const char *text);
 	/* Continue a connection in VB_ENDING; call leat_peer_down() when it has ended. */
 	void (*ending)(struct vb_conn *c, uint64_t now);

@@ -103,7 +103,9 @@ ring_link_up(struct leat_ep *ep, struct ring_link *link, const struct ring_lane 
 	ring_marks_up(rep, link);
 	rep->rescan = true; /* the peer may have closed already */
 #if RING_FOREIGN
-	/* From now on this side checks which region the peer touches before it deregisters one. */
+	/*
+	 * The peer may touch regions from now on: ring_share_withdraw() checks this link as well.
+	 */
 	__atomic_store_n(&link->mine->closed, RING_UP, __ATOMIC_RELEASE);
 #endif
 }

@@ -22,10 +22,10 @@
  *     has RING_FEW_AGAIN links left: looks at all of them in each poll
  *     dir.want = rep->want, now even  --bell-->   progress: marks no more
  *
- * The peer answers by writing dir.marks (edge MARKS). What the peer published before its answer,
- * the owner finds when it looks at the link once more; what the peer publishes after its answer,
- * the peer marks. Each want has a new number, so the owner does not mistake the answer to an
- * earlier want for the answer to the last one.
+ * The peer answers by writing dir.marks (edge MARKS). The owner finds the messages and acks that
+ * the peer published before its answer when it looks at the link once more. The peer marks all that
+ * it publishes after its answer. Each want has a new number, so the owner does not mistake the
+ * answer to an earlier want for the answer to the last one.
  *
  * A link that comes up while its owner wants marks is marked from the first message on, without an
  * answer: the acceptor writes its want before it accepts, the connector before it sends its

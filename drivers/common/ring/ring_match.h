@@ -101,7 +101,10 @@ ring_head_sane(const struct ring_ep *rep, uint64_t head)
 #endif
 }
 
-/* Find the word of a slot where the payload, or its address, begins: after any immediate. */
+/*
+ * Return the word of a slot where the payload or its address begins, after the immediate if there
+ * is one.
+ */
 static inline const uint64_t *
 ring_payload(const struct ring_slot *slot, uint64_t head)
 {

@@ -103,7 +103,7 @@ put(struct ring_link *link, uint16_t kind, uint64_t nr, const void *from, uint32
 	__atomic_store_n(&link->mine->chunks_put, ++m->put, __ATOMIC_RELEASE);
 }
 
-/* Put the next chunk of this side's first op. */
+/* Put the next chunk of the first op in the list. */
 static void
 put_op(struct leat_ep *ep, struct ring_link *link)
 {

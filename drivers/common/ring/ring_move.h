@@ -71,7 +71,7 @@ enum ring_move_kind {
  */
 struct ring_move {
 	struct leat_op *op;	/* RECV: the receive */
-	struct ring_move *next; /* READ: in ring_moves.answers */
+	struct ring_move *next; /* READ: next in ring_moves.answers */
 	uint64_t addr, key;	/* WRITE, READ: address and key of the region */
 	uint64_t len, done;	/* bytes in total, and bytes moved so far */
 	uint64_t nr;		/* number of the message */
@@ -151,7 +151,7 @@ void ring_moves_run(struct leat_ep *ep, struct ring_link *link);
 void ring_moves_take(struct leat_ep *ep, struct ring_link *link);
 /* Would ring_moves_run() do something? */
 bool ring_moves_ready(const struct ring_link *link);
-/* Finish the receives whose bytes are coming in, with status. Their later chunks are dropped. */
+/* Finish with status the receives whose bytes are coming in. Their later chunks are dropped. */
 void ring_moves_end_recvs(struct leat_ep *ep, struct ring_link *link, int status);
 /* End all moves of a link that closes. The caller finishes this side's own ops. */
 void ring_moves_end(struct leat_ep *ep, struct ring_link *link, int status);

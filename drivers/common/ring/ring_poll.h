@@ -23,7 +23,7 @@
 #include "ring_mark.h"
 
 #define RING_WINDOW 16	 /* watched links that a poll looks at, at most */
-#define RING_VAIN 64	 /* a poll ends after so many queued links that yielded no op */
+#define RING_VAIN 64	 /* a poll ends after this many queued links that yielded no op */
 #define RING_UNMARKED 64 /* polls between two looks at an unmarked link: ring_unmarked() */
 /*
  * Distance of the prefetch, in links: poll prefetches a link's slot this many links before it

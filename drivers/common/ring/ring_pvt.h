@@ -60,7 +60,7 @@
 #define RING_FEW 16
 #define RING_FEW_AGAIN 8
 /*
- * After copying this many bytes of large messages and datagrams a poll handles at most one slot of
+ * After copying this many bytes of large messages and datagrams a poll copies at most one more of
  * each further link, or ends if the endpoint relies on marks.
  */
 #define RING_COPY_BUDGET (256 * 1024)
@@ -116,7 +116,7 @@ struct ring_cursor {
 };
 
 /*
- * One side's view of a connection. It stands in the endpoint's table at the peer's id. With
+ * One side's view of a connection. It is in the endpoint's table, at the peer's id. With
  * thousands of links in a table most messages find their link outside the caches. A small message
  * needs the first two lines only, which processors fetch as a pair.
  */
@@ -342,7 +342,7 @@ bool ring_link_alive(const struct ring_link *link);
 void ring_link_free(struct ring_link *link);
 /*
  * Abandon and free a link that is not up.
- * @param why reason, a text that the peer's side reports to people; or NULL
+ * @param why reason, which the event at the peer's side shows (drivers/shm only); NULL: none
  */
 void ring_link_abandon(struct ring_ep *rep, struct ring_link *link, const char *why);
 
@@ -406,7 +406,7 @@ void ring_telemetry_del(struct ring_ep *rep);
 
 /* Can this process make every thread that may publish for its endpoints execute a fence? */
 bool ring_fence_offered(void);
-/* Make each thread that may publish for this process execute a fence. @return false: unable to */
+/* Make each thread that may publish for this process execute a fence. @return false: it failed */
 bool ring_fence_all(void);
 
 /* ---- ring_link.c ---- */

@@ -2,8 +2,8 @@
 
 /*
  * Regions, and the one-sided ops that peers post on them. The target's lcore executes these ops in
- * its own poll, so no op touches a region that this lcore has deregistered. (The initiator executes
- * ops on shared memory: see ring_share.h.)
+ * its own poll, so no op touches a region that this lcore has deregistered. On shared memory the
+ * initiator executes them instead: see ring_share.h.
  *
  *     key   random, 40 bits, never 0 | index of the region, 24 bits
  */

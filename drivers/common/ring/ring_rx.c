@@ -138,7 +138,7 @@ rx_general(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint
 	uint64_t head = __atomic_load_n(&slot->head, __ATOMIC_ACQUIRE);
 
 	do {
-		/* Read these first: the producer may fill a slot again once it is consumed. */
+		/* Read both fields first: the producer may fill a consumed slot again. */
 		uint32_t credit = slot->credit;
 		struct ring_slot *next = &link->rx_slots[ring_rx_place(link, slot->next)];
 

@@ -152,7 +152,7 @@ execute(struct ring_ep *rep, struct ring_link *link, const struct leat_op *op)
 	void *mem;
 	bool done;
 
-	/* Older ops must take effect first. */
+	/* Ops that this side posted earlier must take effect first. */
 	if (link->tx_unacked > 0 || region >= RING_ENTRIES)
 		return false;
 	__atomic_store_n(&link->mine->touching, region + 1, __ATOMIC_RELAXED);

@@ -56,7 +56,7 @@
 #define RING_FOREIGN 0
 #endif
 
-/* Acks per op, at most. */
+/* Maximum number of acks per op. */
 #define RING_ACKS (RING_FOREIGN ? 2 : 1)
 
 struct ring_link;
@@ -96,8 +96,8 @@ struct ring_link;
  *     WRITE_IMM    rkey imm payload | rkey imm address
  *     READ         rkey address                          FETCH_ADD, CMP_SWAP  rkey operand compare
  *
- * RING_FOREIGN: in place of the address stands an offset in the producer's lane.buf, or nothing if
- * the bytes come in chunks (ring_move.h). An address stands there only if both processes have
+ * RING_FOREIGN: in place of the address the slot has an offset in the producer's lane.buf, or
+ * nothing if the bytes come in chunks (ring_move.h). It has an address only if both processes have
  * mapped the buffer (ring_share.h).
  */
 struct ring_slot {

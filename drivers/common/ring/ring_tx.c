@@ -7,7 +7,7 @@
  * line can move to the consumer.
  *
  * A message of up to inline_max bytes is copied into the slot, and its op is done at once. Every
- * other op waits for an ack in tx_ops[]; its index is its message's number modulo the number of
+ * other op waits for an ack in tx_ops[], at the index of its message's number modulo the number of
  * slots. (RING_FOREIGN: SENDs in the buffer, and one-sided ops on shared memory, are done at once
  * as well.) The entry becomes free when the ack is handled, perhaps later than the slot is
  * consumed. Until then a later op that needs an ack and has the same index finds no room. So the

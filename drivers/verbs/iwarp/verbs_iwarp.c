@@ -11,8 +11,9 @@
  *
  * WRITEs complete when they are sent, not when they are placed, and a WRITE that was refused
  * completes with success. So a list of requests with a WRITE ends with a READ, and the WRITEs count
- * as done when the READ is done. The READ overtakes nothing, and its answer is sent after the data
- * before it were placed. It reads the other side's word of credits, or 0 B where there is none.
+ * as done when the READ is done. The READ overtakes no request, and the target answers it after
+ * placing the data of the WRITEs before it. It reads the other side's word of credits, or 0 B where
+ * there is none.
  *
  *     post  W1 W2 S3        requests  W1 W2 S3 R; only R completes, for all of them
  *

@@ -72,7 +72,7 @@ rc_limits(struct vb_dev *d)
 	d->max_msg = d->pattr.max_msg_sz != 0 ? d->pattr.max_msg_sz : UINT64_C(1) << 30;
 	d->max_msg = RTE_MIN(d->max_msg, UINT64_C(1) << 31);
 	d->srq = d->args.srq && d->attr.max_srq > 0 && !d->rules.no_loop;
-	/* The CQs need entries beyond the depth. */
+	/* The CQs need VB_CQ_ROOM entries in addition to the depth. */
 	d->tx_depth_max = vb_depth_least(d->attr.max_qp_wr - 1, d->attr.max_cqe - VB_CQ_ROOM);
 	d->rx_depth_max = VB_DEPTH_MAX;
 	d->max_peers = (uint32_t)RTE_MIN(RTE_MAX(d->attr.max_qp - 2, 1), VB_PEERS_MAX);
@@ -213,7 +213,7 @@ rc_quiesce(struct vb_ep *e)
 		struct leat_op *op = e->slots[i].op;
 
 		if (op != NULL && !e->slots[i].cancel)
-			/* -EOPNOTSUPP: then rc_teardown() finishes the receives */
+			/* if it fails (-EOPNOTSUPP), rc_teardown() finishes the receive */
 			(void)vb_rx_cancel(e, op);
 	}
 }

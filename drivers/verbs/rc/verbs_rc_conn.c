@@ -43,7 +43,7 @@
 
 /* ---- connect ---- */
 
-/* Set connection parameters. buf: CM_PRIV bytes that must live as long as p. */
+/* Set the parameters of connect or accept. buf: CM_PRIV bytes that must live as long as p. */
 static void
 set_param(const struct vb_conn *c, struct rdma_conn_param *p, const void *priv, uint16_t len,
 	  uint8_t *buf)
@@ -211,8 +211,9 @@ vb_rc_accept(struct vb_conn *c, const struct leat_conn_params *params)
 /* ---- disconnect and the end of a connection ---- */
 
 /*
- * Handle a disconnect by the other side. Its program disconnected, or its kernel after the program
- * died: both look the same. If ops to the peer are in flight, the disconnect is an error.
+ * Handle a disconnect by the other side. Either its program disconnected, or its kernel did so
+ * after the program died: both look the same. If ops to the peer are in flight, the disconnect is
+ * an error.
  */
 void
 vb_rc_left(struct vb_conn *c)

@@ -78,7 +78,7 @@ build_wr(struct ibv_qp_ex *x, const struct leat_op *op)
 	}
 }
 
-/* Post the newest n ops of the ring. @return number that the device accepted */
+/* Post the newest n ops of the send queue. @return number that the device accepted */
 static inline uint32_t
 send_wr(const struct vb_ep *e, struct vb_conn *c, uint32_t n, const uint32_t *lkey)
 {
@@ -148,7 +148,7 @@ build_list(struct ibv_send_wr *wr, const struct leat_op *op)
 	}
 }
 
-/* Post the newest n ops of the ring. @return number that the device accepted */
+/* Post the newest n ops of the send queue. @return number that the device accepted */
 static __attribute__((noinline)) uint32_t
 send_list(const struct vb_ep *e, struct vb_conn *c, uint32_t n, const uint32_t *lkey)
 {

@@ -217,8 +217,8 @@ ud_close(struct vb_ep *e)
 /* ---- taking receives back ---- */
 
 /*
- * Post the receives of the ring again, except cancelled ones, which are finished. Once ep_quiesce()
- * was called, finish all.
+ * Post the receives of the ring again, except cancelled ones, which are finished. After
+ * ep_quiesce(), finish all of them.
  */
 static void
 refill(struct vb_ud *u)

@@ -5,7 +5,7 @@
  * burst are one list with one doorbell. Every N-th request (argument signal=N) and the last one are
  * signaled.
  *
- * A send is complete when the device has sent it; that waits for no peer.
+ * The device completes a send when it has sent the datagram, without waiting for the peer.
  */
 
 #include <endian.h>
