@@ -85,7 +85,7 @@ uint16_t traffic_connect(struct traffic *t, const char *addr);
 void traffic_turn(struct traffic *t);
 /* @return whether the peer has ended, and all its ops have completed */
 bool traffic_gone(const struct traffic *t, uint16_t peer);
-/* End all connections cleanly. */
+/* End all connections cleanly, and destroy the endpoint. */
 void traffic_close(struct traffic *t);
 
 #endif /* TRAFFIC_H */

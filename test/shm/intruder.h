@@ -85,7 +85,7 @@ void intruder_begin(struct intruder *in, const char *addr, bool listens, enum in
 void intruder_turn(struct intruder *in);
 /* Write once, if the connection is up. Any thread may call this, but one at a time. */
 void intruder_attack(struct intruder *in);
-/* End the connection, cleanly or not, and stop listening. */
+/* End the connection, if there is one, and free its memory. */
 void intruder_end(struct intruder *in);
 void intruder_close(struct intruder *in);
 

@@ -119,7 +119,7 @@ struct steps_peer {
 	enum steps_state state;
 	uint16_t id;
 	struct leat_rkey key;
-	unsigned int ups, ends, failed; /* events */
+	unsigned int ups, ends, failed; /* events CONNECTED, DISCONNECTED, CONNECT_FAILED */
 	int status;			/* status of the DISCONNECTED event */
 	uint64_t ended;			/* turn in which the connection ended */
 	uint64_t received, bytes;	/* messages, and the bytes of the last one */
@@ -224,9 +224,12 @@ extern const unsigned int steps_nb_scenarios;
 uint64_t steps_bytes(enum steps_size size, unsigned int i);
 void steps_set_segment(uint64_t segment);
 bool steps_is_send(enum leat_op_type type);
-/* The table of scenarios. @return NULL: none has that name */
+/* Find a scenario by its name. @return NULL: none has that name */
 const struct steps_scenario *steps_scenario_find(const char *name);
-/* Fill in what an op sends or reaches; its type, buf and size are set. nr: message number. */
+/*
+ * Fill in the message of a send, or the data and target of a one-sided op; type, buf and size are
+ * set. nr: message number.
+ */
 void steps_op_fill(struct leat_op *op, enum steps_role role, unsigned int nr,
 		   const struct leat_rkey *theirs);
 

@@ -56,7 +56,7 @@ steps_message_fill(uint8_t *buf, uint64_t size, enum steps_role role, uint64_t n
 	memcpy(buf, &m, sizeof(m));
 }
 
-/* The message must be whole, and of that sender. @return its number */
+/* Check that the message is whole and of that sender. @return its number */
 static inline uint64_t
 steps_message_check(const uint8_t *buf, uint64_t len, enum steps_role role)
 {

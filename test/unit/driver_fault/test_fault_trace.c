@@ -39,7 +39,7 @@ post_some(struct fault_pair *p, struct leat_op *ops, uint32_t *posted, uint32_t 
 	}
 }
 
-/* a sends and receives OPS messages, in bursts. The faults of dev happen to them. */
+/* Let endpoint a, on dev, send and receive OPS messages in bursts; record its completions. */
 static void
 run(const char *dev, const char *name, struct trace *t)
 {

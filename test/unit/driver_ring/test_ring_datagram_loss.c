@@ -309,7 +309,7 @@ out_of_memory(void **state)
 	assert_int_equal(leat_ep_listen(p.b, "tight:1"), 0);
 	assert_int_equal(getrlimit(RLIMIT_AS, &old), 0);
 	tight = old;
-	/* Besides the address space in use, leave some for the slots. */
+	/* Leave address space for the slots, but not for the buffer. */
 	statm(&room, NULL);
 	tight.rlim_cur = room + BUFFER / 2;
 	assert_int_equal(setrlimit(RLIMIT_AS, &tight), 0);

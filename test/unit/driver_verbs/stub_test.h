@@ -35,7 +35,7 @@ struct stub_ep {
 	struct leat_mr *mr;
 	uint16_t peer[4];
 	struct leat_op ops[STUB_OPS];
-	/* ops that came back, in order */
+	/* completed ops, in the order in which poll returned them */
 	struct leat_op *back[STUB_OPS];
 	uint32_t nb_back;
 	struct leat_event ev[16];
@@ -54,7 +54,7 @@ int stub_stop(void **state);
 struct stub_ep *stub_open(unsigned int dev, unsigned int peers, uint32_t tx_depth);
 /* Close the endpoint, and check that all objects of the device were destroyed. */
 void stub_close(struct stub_ep *s);
-/* @return the queue pair of the nth peer */
+/* Return the queue pair, or the connection, of s->peer[n]. */
 struct ibv_qp *stub_qp(const struct stub_ep *s, unsigned int n);
 struct vb_conn *stub_conn(const struct stub_ep *s, unsigned int n);
 

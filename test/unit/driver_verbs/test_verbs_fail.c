@@ -314,9 +314,8 @@ cqs_full(void **state)
 }
 
 /*
- * When the device refuses a list of receives in the middle, the endpoint keeps the others and posts
- * them later. A message that is too long for its receive ends the connection, and all receives come
- * back.
+ * When the device refuses a list of receives in the middle, the refused receives fail with -EIO. A
+ * message that is too long for its receive ends the connection, and all receives come back.
  */
 static void
 receives(void **state)

@@ -44,7 +44,7 @@ static struct {
 	uint64_t next; /* number of the message */
 } from[PEERS];
 
-/* Receives that came back. */
+/* Results of the receives that completed. */
 static struct {
 	bool done;
 	int status;
