@@ -66,7 +66,7 @@ int redb_lead_run(struct redb_bench *b);
 /* Add up the tally of a test that was interrupted, after the reactors have ended. */
 void redb_lead_gather_late(struct redb_bench *b);
 void redb_lead_free(struct redb_bench *b);
-/* Wake the leading task: a step has ended, or a client is lost. Any thread with a reactor. */
+/* Wake the leading task when a step has ended or a client is lost. Call on any reactor's thread. */
 void redb_news(struct redb_bench *b);
 /* Set b->why, unless an earlier failure has set it. @return -err; -EIO if err is not positive */
 int __attribute__((format(printf, 3, 4)))

@@ -66,8 +66,8 @@ piece_add(struct redb_command *c, enum redb_piece_type type, const char *text, s
 }
 
 /*
- * Cut an argument into pieces. text is the formatted argument, which is blank if arg has marks: the
- * text between the marks is copied to it. @return the end of the formatted argument
+ * Cut an argument into pieces. text is the formatted argument (format()): the text between the
+ * marks of arg is copied to it. @return the end of the formatted argument
  */
 static char *
 arg_cut(struct redb_command *c, const char *arg, char *text, uint64_t value_size)
@@ -150,7 +150,10 @@ cut(struct redb_command *c, char *formatted, size_t len, int argc, const char *c
 	return p == end ? compact(c) : -EINVAL;
 }
 
-/* Let hiredis format argv. All arguments with marks are replaced by bytes of one blank buffer. */
+/*
+ * Let hiredis format argv. lens: the arguments' lengths once their marks are replaced. An argument
+ * of another length is replaced by that many bytes of one blank buffer: arg_cut() fills them in.
+ */
 static int
 format(char **out, int argc, const char *const *argv, const size_t *lens, size_t longest)
 {

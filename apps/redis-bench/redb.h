@@ -10,7 +10,7 @@
  *     value.h      contents of values, by key
  *     command.c    a command as bytes, with places for keys and values; gather.h fills an iovec
  *     transport.h  a connection: socket.c over TCP and UNIX sockets, stream.c over leat's streams
- *     client.c     a client: connects, sends, takes replies; reply.c checks the replies
+ *     client.c     a client: connects, sends, receives replies; reply.c checks them
  *     worker.c     an lcore's clients, and its share of a step; pace.c: the open loop
  *     lead.c       the task that leads all lcores through the steps
  *     tally.c      counters of a step

@@ -2,7 +2,7 @@
 
 /*
  * A trivial server. It parses a command in the reader's buffer. Replies wait in a ring until the
- * connection takes them; while the ring is full the server parses no more commands.
+ * connection accepts them; while the ring is full the server parses no more commands.
  */
 
 #include <stdlib.h>

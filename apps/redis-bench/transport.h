@@ -97,7 +97,7 @@ struct redb_transport {
 	void (*give_back)(struct redb_conn *c, size_t n);
 	/* Set the conditions for which on_ready() is called. */
 	void (*want)(struct redb_conn *c, uint32_t ready);
-	/* Close and set c->t to NULL. drain: first send the bytes that writev() has taken. */
+	/* Close and set c->t to NULL. drain: first send the bytes that writev() has accepted. */
 	void (*close)(struct redb_conn *c, bool drain);
 	/* Describe in words why the connection ended with this errno. */
 	const char *(*why)(const struct redb_conn *c, int err);

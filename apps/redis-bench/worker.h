@@ -22,7 +22,7 @@ struct redb_worker;
 /* A request that has no reply yet. */
 struct redb_request {
 	uint64_t base;
-	uint64_t begin; /* cycles: when the client took it; open loop: when it was due */
+	uint64_t begin; /* cycles: when the client claimed it; open loop: when it was due */
 };
 
 enum redb_client_state {
@@ -78,7 +78,7 @@ struct redb_worker {
 	char *out; /* REDB_GATHER_BUF bytes */
 	struct redb_client *clients;
 	uint32_t nb_clients;
-	struct redb_clients idle; /* with --rate: clients that can take a request */
+	struct redb_clients idle; /* with --rate: clients whose pipeline has room */
 	struct leat_poller *looker, *pacer;
 	struct leat_histogram *connect, *hist;
 	struct redb_tally tally;
@@ -93,7 +93,7 @@ struct redb_worker {
 	uint32_t next, nb_next; /* step connect: next client, number that may begin now */
 	bool connecting;	/* redb_worker_connect_next() is running */
 	uint32_t nb_lost;	/* lost clients; the first REPORT_MAX are reported */
-	uint64_t goal, claimed; /* requests: of this lcore in all, of these taken by clients */
+	uint64_t goal, claimed; /* requests: of this lcore in the step; claimed by its clients */
 	uint64_t next_base, stride;
 	uint64_t begin, end; /* cycles; end: UINT64_MAX if the number of requests ends the step */
 	/* open loop */
@@ -109,9 +109,9 @@ int redb_client_init(struct redb_client *c, struct redb_worker *w);
 void redb_client_free(struct redb_client *c);
 /* Begin to connect. */
 void redb_client_connect(struct redb_client *c);
-/* Closed loop, at the beginning of a step: take requests and send them. */
+/* Closed loop, at the beginning of a step: claim requests and send them. */
 void redb_client_start(struct redb_client *c);
-/* Open loop: take a request that was due at the time `due` (cycles), and send it. */
+/* Open loop: claim the request that was due at the time `due` (cycles), and send it. */
 void redb_client_take(struct redb_client *c, uint64_t due);
 /* Check the client's time-out; connect it again if the last attempt found no room. */
 void redb_client_look(struct redb_client *c, uint64_t now);
@@ -134,7 +134,7 @@ void redb_worker_close(struct redb_worker *w);
 void redb_worker_free(struct redb_worker *w);
 /* Let one more client begin to connect, if any has not begun. */
 void redb_worker_connect_next(struct redb_worker *w);
-/* Take a request of the step and set its base. @return false: the step has no more requests */
+/* Claim a request of the step and set its base. @return false: the step has no more requests */
 bool redb_worker_claim(struct redb_worker *w, uint64_t now, uint64_t *base);
 /* Note that a client has nothing more to do in this step. */
 void redb_worker_client_done(struct redb_worker *w, struct redb_client *c);
@@ -148,7 +148,7 @@ redb_worker_lost(struct redb_worker *w, const struct redb_client *c, const char 
 int redb_pace_start(struct redb_worker *w);
 void redb_pace_stop(struct redb_worker *w);
 
-/* Note that the client can take a request. */
+/* Add the client to the idle ones: its pipeline has room. */
 static inline void
 redb_pace_idle(struct redb_worker *w, struct redb_client *c)
 {

@@ -30,8 +30,9 @@
 /* A client that was silent for this long is taken to wait for no reply. */
 #define QUIET_US 20000
 /*
- * Largest linger_us of a client that has ended its direction and has its replies, if the stream's
- * peer does not know half-closed streams: most such clients have closed and wait for nothing.
+ * Upper bound of linger_us for a client that has ended its direction and has received its replies,
+ * if the stream's peer does not know half-closed streams: most such clients have closed, and wait
+ * for nothing.
  */
 #define ANSWERED_US 1000000
 

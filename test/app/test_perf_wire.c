@@ -59,7 +59,7 @@ test_messages_survive_the_wire(void **state)
 	assert_string_equal(got.text, "too?large?[2J");
 }
 
-/* The bytes of a RUN: other versions depend on them. */
+/* Compare an encoded RUN byte by byte: programs of other versions parse it. */
 static void
 test_run_byte_by_byte(void **state)
 {
@@ -163,7 +163,7 @@ test_wrong_messages_are_refused(void **state)
 	assert_int_equal(wire_decode(buf, WIRE_LEN, &got), -EPROTO);
 }
 
-/* Random messages: accepted ones are in range. */
+/* A random message that is accepted has all its fields in range. */
 static void
 test_random_bytes(void **state)
 {
@@ -222,7 +222,7 @@ test_cards(void **state)
 		wire_encode(&m, buf, sizeof(buf));
 		for (i = 12; i < 230; i++)
 			buf[i] = (uint8_t)(test_random(&rnd) >> 32);
-		memset(buf + 30, 0, 2); /* valid ops, or the message is hardly ever valid */
+		memset(buf + 30, 0, 2); /* valid ops: else hardly any message is accepted */
 		memset(buf + 38, 0, 2);
 		if (wire_decode(buf, sizeof(buf), &got) < 0)
 			continue;

@@ -96,7 +96,7 @@ struct ct_globals {
 	const char *listen;	/* address with port 0 */
 	const char *far_listen; /* as listen, for far processes that use a second device, or NULL */
 	const char *cable;	/* command that pulls the cable between the sides, or NULL */
-	bool impatient;		/* the device ends a connection to a peer without receives */
+	bool impatient;		/* the device disconnects a peer that posts no receives */
 	bool eal_memory;	/* buffers and most regions lie in EAL memory */
 	int argc;		/* the program's arguments, which its children get as well */
 	char **argv;
@@ -104,8 +104,9 @@ struct ct_globals {
 extern struct ct_globals ct;
 
 /*
- * Time that a loaded machine may add to a time limit, ms; multiplied by ct.slow. It is less than
- * the 5 s of a connect without a limit, so that a limit which was ignored still shows.
+ * Time that a loaded machine may add to a time limit, ms; multiplied by ct.slow. With ct.slow 1 it
+ * is less than the 5 s after which a connect without a limit fails: a test still notices a driver
+ * that ignores the limit.
  */
 #define CT_SLACK_MS 4000
 

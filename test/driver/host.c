@@ -387,7 +387,7 @@ exchange(struct ct_host *h, struct ct_req *req, struct ct_rep *rep)
 }
 
 /*
- * Has the process closed its socket? It does so only by ending: a wait for its end is then short.
+ * Has the process closed its socket? It does so only when it ends, so waitpid() returns soon then.
  */
 static bool
 hung_up(const struct ct_host *h)
@@ -433,7 +433,7 @@ host_reset(struct ct_host *h, bool failed)
 	struct ct_req req = { .cmd = CT_RESET };
 
 	/*
-	 * A process may be in any state after a failure: replacing it is cheaper than finding out.
+	 * After a failure a process may be in any state: kill it. ct_far() starts a new one.
 	 */
 	if (failed && h->kind == PROC) {
 		proc_end(h, SIGKILL);

@@ -87,7 +87,7 @@ struct ct_chunk {
 
 struct ct_logged {
 	struct leat_event ev;
-	bool taken;
+	bool taken; /* a CT_EVENT request has returned it */
 };
 
 struct ct_node {
@@ -131,7 +131,10 @@ struct ct_node {
 /* node.c */
 int ct_node_open(struct ct_node *n, struct leat_dev *dev, const struct ct_conf *conf,
 		 const char *name, uint64_t seed);
-/* Shut down if that has not been done, block until every op has completed, free. */
+/*
+ * Shut the endpoint down, wait at most timeout_us until every op has completed, and free the node's
+ * memory.
+ */
 int ct_node_close(struct ct_node *n, uint64_t timeout_us);
 /* Call leat_ep_destroy(), and free the node's memory when it succeeded. */
 int ct_node_destroy(struct ct_node *n);

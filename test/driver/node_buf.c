@@ -175,7 +175,8 @@ void
 ct_buf_put(struct ct_node *n, struct ct_buf *b, uint64_t size)
 {
 	/*
-	 * Insert after up to 16 others, so that late writes show before the buffer is used again.
+	 * Insert it after up to 16 free buffers: it is reused late, so that a device's late write
+	 * shows in the poison first.
 	 */
 	struct ct_buf **tail = &n->bufs[b->cls];
 	unsigned int i;

@@ -98,7 +98,7 @@ prepare(struct ct_node *n, struct ct_stream *s)
 	size = slot->size;
 	if (is_recv(spec->type))
 		size = spec->bufsize != 0 ? spec->bufsize : ct_size_max(spec);
-	/* A size above CT_BUF_MAX must be refused: it is tried without memory of that size. */
+	/* An op of more than CT_BUF_MAX must fail, so a small buffer will do. */
 	slot->buf = size > 0 ? ct_buf_get(n, size > CT_BUF_MAX ? 64 : size) : NULL;
 	if (size > 0 && slot->buf == NULL) {
 		ct_node_fault(n, "harness: no buffer of %" PRIu64 " B", size);
@@ -171,7 +171,7 @@ ct_node_post(struct ct_node *n, struct ct_slot **slots, uint16_t nb)
 		ops[i] = &slots[i]->op;
 		memcpy(&slots[i]->in, &slots[i]->op, sizeof(slots[i]->in));
 	}
-	/* A hint for any peer id, even a free one, must change nothing. */
+	/* leat_ep_post_soon() is only a hint: it does no harm, even with a free peer id. */
 	if (nb > 0 && n->nb_posted % 2 == 0)
 		leat_ep_post_soon(n->ep, ops[0]->peer);
 	rte_errno = 0;

@@ -27,7 +27,7 @@ enum ct_cmd {
 	CT_ACCEPT,     /* arg[0]: peer, priv */
 	CT_REJECT,     /* arg[0]: peer */
 	CT_EVENT,      /* arg[0]: type, arg[1]: peer or LEAT_PEER_ANY, arg[2]: timeout us -> ev */
-	CT_COUNTS,     /* -> val: events ever seen, by type */
+	CT_COUNTS,     /* -> val: number of events so far, by type */
 	CT_PEER_STATE, /* arg[0]: peer -> err */
 	CT_DISCONNECT, /* arg[0]: peer */
 	CT_STREAM,     /* spec -> err: stream */
@@ -89,7 +89,7 @@ struct ct_conf {
 #define CT_SRC 0x10	/* src is ct_spec.src */
 #define CT_OLD 0x20	/* atomics: old value is compare + i * operand (no other user) */
 #define CT_CASLOOP 0x40 /* CMP_SWAP until it succeeded count times, each adding 1 */
-#define CT_NOLEN 0x80	/* with CT_DATA: accept any length (WRITE_IMM) */
+#define CT_NOLEN 0x80	/* a RECV that a WRITE_IMM completed may have any length */
 
 /* Queue of a stream; CT_Q_OWN + i: the i-th queue of the endpoint's own. */
 #define CT_Q_DEFAULT 0

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Run tests, report in TAP. A failed check jumps out of its test; the ops in flight are then
- * dumped, and every endpoint is closed, so that the next test begins without remains.
+ * Run tests, report in TAP. A failed check jumps out of its test. Then the ops in flight are
+ * printed, and every endpoint is closed, so that nothing is left for the next test.
  */
 
 #include <fnmatch.h>
@@ -175,7 +175,7 @@ why_not(const struct ct_test *t, char *buf, size_t len)
 		snprintf(buf, len, "the device has no %s", caps[__builtin_ctz(t->caps & ~have)]);
 		return buf;
 	}
-	/* Documented defects of the device itself are skipped with their reason. */
+	/* Skip a test that --known names, a documented defect of the device, with its reason. */
 	for (i = 0; i < ct.nb_known; i++) {
 		const char *reason = known_fits(ct.known[i], t->name);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The cable between the two sides is pulled and plugged in, and loses packets. For devices that
- * answer a peer without being polled: hardware, or a kernel. The command given with --cable acts on
- * the cable:
+ * The cable between the two sides is pulled and plugged in, and loses packets. These tests apply to
+ * devices that answer a peer without being polled: hardware, or a kernel. The command given with
+ * --cable acts on the cable:
  *
  *     CMD down     nothing comes through any more when it returns
  *     CMD up       the cable works again

@@ -69,7 +69,7 @@ wait_flows(struct ct_side *side, const int *streams)
 		ct_wait_ok(side, streams[i], EACH);
 }
 
-/* The client closes while its messages have not been received. */
+/* The client disconnects before the server has received its messages. */
 static void
 leave(struct ct_side *client, uint16_t peer)
 {

@@ -22,7 +22,7 @@ spec_of(uint8_t type, uint16_t peer, uint32_t count, uint64_t size, uint64_t siz
 				 .seed = seed };
 }
 
-/* Start a stream of each op type of the device, s to peer; one-sided ops access rk's memory. */
+/* Start a stream of each op type of the device, from s to peer; rk: memory of one-sided ops. */
 static unsigned int
 one_of_each(struct ct_side *s, uint16_t peer, const struct leat_rkey *rk, uint32_t count,
 	    uint64_t size_max, uint32_t queue, int *streams)

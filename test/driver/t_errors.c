@@ -284,7 +284,7 @@ too_small(uint8_t send, uint8_t recv)
 	unsigned int i, late;
 
 	ct_pair_open(&p, NULL, NULL);
-	/* late: the message is there before its receive */
+	/* late: post the receive only after the message has arrived */
 	for (i = 0; i < 2 * RTE_DIM(sizes); i++) {
 		const uint64_t *size = sizes[i / 2];
 		struct ct_spec s = { .type = send, .peer = p.pa, .count = 1, .size = size[0] },

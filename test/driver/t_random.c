@@ -55,8 +55,8 @@ draw_queue(void)
 
 /*
  * One flow of messages, and its receives. Messages arrive in the order of sending, whatever the
- * sends' queue. Receives of different flows are on different queues, and each has room of its own:
- * no flow waits for another.
+ * sends' queue. No flow waits for another: receives of different flows are on different queues, and
+ * the windows of all flows together fit into rx_depth.
  */
 static void
 flow(struct load *l, bool tagged, uint32_t nr)
@@ -198,7 +198,7 @@ all_arrives(void)
 	ct_pair_close(&p);
 }
 
-/* In the middle of the load one side closes; no message of the old connection reaches a new one. */
+/* One side disconnects under load; no message of the old connection may reach a new one. */
 static void
 cut_off(void)
 {

@@ -250,8 +250,8 @@ uint16_t sim_ah_number(const struct sim_device *device, const union ibv_gid *gid
 /* ---- sim_mr.c ---- */
 
 /**
- * Keep regions from being deregistered until sim_mr_leave(), while their memory is copied. Not to
- * be nested.
+ * Keep regions from being deregistered until sim_mr_leave(), while their memory is copied. Calls
+ * must not nest.
  */
 void sim_mr_enter(void);
 void sim_mr_leave(void);
@@ -267,7 +267,7 @@ struct sim_qp;
 
 struct sim_cqe {
 	struct sim_qp *qp;
-	bool sent; /**< of a send: polling it frees an entry of the send queue */
+	bool sent; /**< completion of a send: polling it frees an entry of the send queue */
 	uint64_t wr_id;
 	enum sim_status status;
 	enum ibv_wc_opcode opcode;
@@ -368,11 +368,11 @@ struct sim_qp {
 	TAILQ_HEAD(sim_wqes, sim_wqe) free, held;
 	uint32_t sq_depth;
 	uint64_t seq;	   /**< posts so far */
-	uint64_t left_seq; /**< 1 more than the number of the latest post that has left */
+	uint64_t left_seq; /**< 1 + the highest seq that was sent with success; 0: none */
 	uint64_t nb_random;
-	_Atomic uint64_t wake_ns; /**< when the next held request leaves by time */
+	_Atomic uint64_t wake_ns; /**< when to look at held requests; UINT64_MAX: none is held */
 	/** @} */
-	/** Requests between wr_start and wr_complete, of the posting thread. */
+	/** Requests between wr_start and wr_complete; only the posting thread uses the list. */
 	struct sim_wqes building;
 	int open_error;			 /**< errno of a wrong request among them; 0: none */
 	_Atomic uint32_t nb_outstanding; /**< posted and not yet polled */
@@ -437,7 +437,7 @@ enum sim_status sim_transmit(struct sim_qp *qp, struct sim_wqe *wqe);
 /** Start the thread, which also holds the host's up mutex. Return 0, or an errno. */
 int sim_thread_start(void);
 void sim_thread_stop(void);
-/** Let the thread wake at `at`, ns: a QP has a message to send then. */
+/** Wake the thread at the time `at`, ns: a QP then has a message to send. */
 void sim_thread_wake(uint64_t at);
 void sim_thread_add(struct sim_qp *qp);
 void sim_thread_del(struct sim_qp *qp);

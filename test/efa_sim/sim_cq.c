@@ -10,7 +10,7 @@
 
 #include "sim.h"
 
-/* The first position, so that positions wrap to 0 soon in each run. */
+/* Initial head and tail of the ring: they wrap to 0 soon, so that each run tests the wrap. */
 #define FIRST (UINT32_MAX - 99)
 
 /* After this many empty polls in a row, idle() sends messages that are held for reordering. */

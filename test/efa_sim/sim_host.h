@@ -10,9 +10,10 @@
  *
  *     GID   fe80 | fd of the arena (16 bits) | salt (32) | pid (32) | 0 (24) | device (8)
  *
- * Only the owning process writes it, except for the inboxes, which senders fill. A table's entry is
- * read under a sequence lock: an odd number means that the owner is writing. All members of an
- * entry are atomic, and accessed in the order of the program (sequentially consistent).
+ * The owning process alone writes the tables; senders write nb_received and deaf, and fill the
+ * inboxes. A table's entry is read under a sequence lock: an odd seq means that the owner is
+ * writing. All members of an entry are atomic, and accessed in the order of the program
+ * (sequentially consistent).
  */
 
 #include <pthread.h>

@@ -21,7 +21,7 @@ struct sim_mr {
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 static struct sim_mr *table[SIM_MRS]; /* by key; [0] is not used */
 static uint32_t last;		      /* where the search for a free entry begins */
-/* upper half of new keys: an entry that is used again gets a new key, so that the old is refused */
+/* upper half of new keys: a reused entry gets a new key, so that its old key is refused */
 static uint16_t round_nb;
 
 void
@@ -35,7 +35,7 @@ sim_mr_fork(enum sim_fork when)
 		pthread_rwlock_unlock(&lock);
 	} else {
 		memset(table, 0, sizeof(table));
-		lock = initial; /* a thread of the parent held it: the child has no such thread */
+		lock = initial; /* it holds a thread id of the parent: the child can't unlock it */
 	}
 }
 

@@ -289,7 +289,7 @@ sim_peer_read(struct sim_peer *peer, const struct sim_inbox *inbox, const struct
 			return SIM_REMOTE_ABORT;
 		remote += wqe->sge[i].length;
 	}
-	/* A region that was deregistered meanwhile may have held other data already. */
+	/* Deregistered during the copy? Then the memory may have held other data already. */
 	if (!readable(peer->arena, inbox->pd, wqe->rkey, wqe->remote, length))
 		return SIM_REMOTE_ABORT;
 	return SIM_OK;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The send queue of a QP. A message leaves the queue, that is, it is sent, when it is posted; or it
- * is held and leaves later.
+ * The send queue of a QP. A message leaves the queue (it is sent) when it is posted, or it is held
+ * and leaves later.
  *
  *     posted --- held (reorder, delay) ---+--> delivered, completed
  *                   ^                     |
@@ -135,7 +135,7 @@ release(struct sim_qp *qp, uint64_t now)
 	struct sim_wqe *wqe, *next, *oldest = NULL;
 	uint64_t wake = UINT64_MAX;
 
-	qp->wake_ns = 0; /* the loop at the end also considers requests that leave() holds again */
+	qp->wake_ns = 0; /* hold() need not wake the thread: the loop at the end finds the time */
 	for (wqe = TAILQ_FIRST(&qp->held); wqe != NULL; wqe = next) {
 		next = TAILQ_NEXT(wqe, next);
 		if (due(qp, wqe, oldest, now)) {
@@ -146,7 +146,7 @@ release(struct sim_qp *qp, uint64_t now)
 		}
 	}
 	/*
-	 * Requests that are still held past their time wait for the oldest one, whose time counts.
+	 * Requests held past their time wait for the oldest ordered request: its time counts.
 	 */
 	TAILQ_FOREACH(wqe, &qp->held, next)
 		if (wqe->leave_at_ns > now && wqe->leave_at_ns < wake)

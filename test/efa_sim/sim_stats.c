@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Counters of every event, printed as one JSON object in a line for each process. */
+/* Counters of all events. Each process prints its own, as a JSON object on one line. */
 
 #include <errno.h>
 #include <fcntl.h>

@@ -91,7 +91,7 @@ struct conn {
 	uint64_t tx_total; /* bytes written so far */
 	unsigned int outstanding;
 
-	/* Counters of messages. questions: of opcode 0; others: of opcode 1. */
+	/* Numbers of messages. questions: those with opcode 0; others: those with opcode 1. */
 	uint64_t registrations_sent, registrations;
 	uint64_t keepalives, notices, questions, others;
 	uint64_t keepalive_at, keepalive_before; /* times of the last two keepalives, ms */
@@ -113,7 +113,7 @@ pattern(uint64_t seed, uint64_t at)
 /* Return 0, or -1 with c->why. The connection is up when conn_step() has set c->up. */
 int conn_connect(struct conn *c, const struct conn_conf *conf, const char *from, const char *to,
 		 const char *port);
-/* id is that of an RDMA_CM_EVENT_CONNECT_REQUEST, which was acknowledged. */
+/* Accept. id: of an RDMA_CM_EVENT_CONNECT_REQUEST that was acknowledged. Returns as above. */
 int conn_accept(struct conn *c, const struct conn_conf *conf, struct rdma_cm_id *id);
 
 /*
@@ -163,7 +163,7 @@ conn_readable(const struct conn *c)
  * the next one. Returns the number of bytes, or -1 with c->why.
  */
 int64_t conn_read(struct conn *c, uint64_t seed, uint32_t len);
-/* Read bytes into buf, without a comparison. */
+/* As conn_read(), but into buf, and without a comparison. Returns 0 on failure. */
 uint32_t conn_take(struct conn *c, uint8_t *buf, uint32_t len);
 /* As conn_write(), with the bytes of buf. */
 int conn_write_bytes(struct conn *c, const uint8_t *buf, uint32_t len, unsigned int writes);
