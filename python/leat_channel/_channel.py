@@ -146,7 +146,7 @@ class Channel:
         self._interrupted = False  # the library holds frames that no caller has
         self._frames: Frames | None = None
         self._reservation: Reservation | None = None
-        # The frame of an interrupted recv(), and the number of frames held then, with this frame.
+        # The frame of an interrupted recv(), and the number of frames held then, this one included.
         self._kept: tuple[Frame, int] | None = None
         self.max = self._lib.max(raw)  #: largest payload of a frame, bytes
 
@@ -523,7 +523,7 @@ class Channel:
                 return self._checked(ret if ret != -errno.EAGAIN else -errno.ETIMEDOUT)
 
     def _recv(self, raw: _abi.Raw, timeout: float | None) -> tuple[Frame, int]:
-        """Return a frame, and the number of held frames, with this one; 0: it is consumed."""
+        """Return a frame and the number of frames held, this one included; 0: it is consumed."""
         if self._kept is not None:
             return self._kept[0], 0
         array = (_abi.CFrame * 1)()

@@ -156,7 +156,7 @@ class Server:
 
 
 class Gateways:
-    """A forward and a reverse leg before a server: in one process over ring, else in two."""
+    """A forward and a reverse leg in front of a server: over ring in one process, else in two."""
 
     def __init__(self, vdev, backend, app=(), listen="127.0.0.1:0"):
         app = list(app)

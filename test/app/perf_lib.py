@@ -13,7 +13,7 @@ import time
 import traceback
 
 PERF = sys.argv[1]
-DEADLINE = 120  # seconds, for whatever a test waits for; nothing takes that long unless it hangs
+DEADLINE = 120  # longest wait, seconds; only a program that hangs takes so long
 CPUS = sorted(os.sched_getaffinity(0))
 CPU_A, CPU_B = CPUS[0], CPUS[-1]
 QUIET = ["--no-pci", "--log-level=lib.*:error"]
@@ -42,7 +42,7 @@ class Proc:
     """A leat-perf process; two threads collect its output."""
 
     all = []
-    before = []  # words in front of leat-perf's command, which run it
+    before = []  # words before leat-perf's command: a program that runs it
 
     def __init__(self, eal, app=None):
         plugins = os.environ.get("LEAT_TEST_PLUGINS", "").split()

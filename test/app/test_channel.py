@@ -190,8 +190,8 @@ def bytes_of_all_values():
         items = [b"a\nb", b"\xff\xfe", b"\n", b"last"]
         run("send", ch.name, "-z", stdin=b"\0".join(items))
         check(run("recv", ch.name, "-z") == b"".join(i + b"\0" for i in items), "null")
-        # Texts that JSON can hold, and bytes that are none (RFC 3629): overlong, surrogate, too
-        # large, cut off.
+        # Texts that JSON can represent, and bytes that are not UTF-8 (RFC 3629): overlong,
+        # surrogate, too large, cut off.
         for text in ("\u00e9", "\u20ac", "\U0001f600", "\x7f\x01\"\\/",
                      "\u0800\ud7ff\ue000\U0010ffff"):
             run("send", ch.name, text)

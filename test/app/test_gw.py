@@ -698,7 +698,7 @@ def asleep():
 if not VDEV.startswith("fabric_ring"):
     @case
     def gateway_killed():
-        """Either gateway is killed: no client of the other one, or of the server, is stuck."""
+        """Kill either gateway: no client of the remaining one, or of the server, is stuck."""
         for which in (0, 1):
             with Server() as s:
                 g = gateways(s)

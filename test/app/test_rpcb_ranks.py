@@ -130,8 +130,8 @@ def one_ends_before_the_start():
                    ["--ranks-dir", where, "--rank", "0", "--ranks", "3", "-n", "700",
                     "--ranks-timeout", "10"])
         ended(ranks + [bad], [1, 1, 1])
-    # Rank 0 refuses the first process that greets it, rank 1 or 2. The other of these sees that
-    # rank 0 or the refused process ended.
+    # Rank 0 refuses the first process that greets it: rank 1 or 2. The remaining rank sees that
+    # rank 0 or the refused rank has ended.
     refused = [p for p in ranks
                if re.search("rank 0 refuses: .*started with other options", p.err())]
     check(refused, ranks[0].text() + ranks[1].text())

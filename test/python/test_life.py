@@ -260,7 +260,7 @@ class Life(Case):
                     lc.unlink(self.name)
                     ch.send_burst([(1, b"x" * 100)] * 5)
                     for _ in range(8):
-                        # not the slots: they say who is alive
+                        # leave out the slots: they tell which participants are alive
                         at = rng.choice((rng.randrange(896), rng.randrange(9088, len(memory))))
                         memory[at] = rng.randrange(256)
                         for call in (lambda: ch.recv(0), lambda: ch.send(1, b"y"), ch.inspect,

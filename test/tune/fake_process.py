@@ -216,7 +216,7 @@ class FakeProcess:
         self.report_at(path, None, **values)
 
     def report_at(self, path: str, time_ns: int | None, **values) -> None:
-        """Set measurements of an object, as they were at that time; None: as they remain."""
+        """Set measurements of an object. time_ns: time of the report; None: the current time."""
         with self._lock:
             o = self._at(path)
             o.report.update(values)

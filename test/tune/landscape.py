@@ -16,7 +16,7 @@ POLICY = Knob.of_names("policy", ("spin", "yield", "sleep"), "yield")
 
 
 def bump(value, best, width):
-    """Return 1 at the best value; the more octaves value is away from it, the less."""
+    """Return 1 at the best value, and less the more octaves value is away from it."""
     return math.exp(-((math.log2(value / best) / width) ** 2))
 
 

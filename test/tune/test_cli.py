@@ -152,7 +152,7 @@ class One(Cli):
         self.fails(["set", "reactor.lcore0.sleep_min_us=5"], "set together")
         self.fails(["set", "reactor.lcore0.spin=5"], "did you mean spin_us")
         self.fails(["set", "log.level=loud"], "one of off, error, warning, info, debug")
-        # One of two objects refuses: the other one's change is undone.
+        # One of two objects refuses: the change of the object that accepted is undone.
         self.fails(["set", "reactor.lcore0.spin_us=70", "reactor.lcore1.spin_us=0"],
                    "reactor.lcore1: ", "goes back: reactor.lcore0")
         self.eventually(lambda: self.spin() == [50, 50])

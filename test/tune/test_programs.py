@@ -22,7 +22,7 @@ QUIET = ["--no-pci", "--no-telemetry", "--log-level=lib.*:error", "--log-level=l
 CPUS = sorted(os.sched_getaffinity(0))
 # Two lcores even if there is one CPU: they share it.
 LCORES = ["--lcores", "0@%d,1@%d" % (CPUS[0], CPUS[-1])]
-DEADLINE = 120  # seconds, for whatever is waited for; nothing takes that long unless it hangs
+DEADLINE = 120  # longest wait, seconds; only a program that hangs takes so long
 
 
 class Case(unittest.TestCase):

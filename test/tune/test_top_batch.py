@@ -24,8 +24,7 @@ TOP = [sys.executable, "-B", "-W", "error", "-m", "leat_top"]
 
 class Batch(Case):
     def top(self, *options, code=0):
-        """Run leat-top in this process; return its output. Tests of the whole program start it once
-        more."""
+        """Run leat-top in this process; return its output. run_top() starts the whole program."""
         out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
         before = signal.getsignal(signal.SIGPIPE)
         try:

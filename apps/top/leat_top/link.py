@@ -38,7 +38,7 @@ class Outcome:
 
 
 class Link:
-    """The session with one process. Owns its leat_tune.Process, which is for one thread."""
+    """The session with one process. Its thread alone uses the process, and closes it."""
 
     def __init__(self, process: leat_tune.Process, done: Callable[[Outcome], None]) -> None:
         self.settled = threading.Event()  # set when the first request was handled

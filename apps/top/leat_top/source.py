@@ -39,7 +39,7 @@ class _Open:
 
 @dataclass
 class Source:
-    """The processes. For one thread; threads of links only add outcomes to a queue."""
+    """The processes. Use it on one thread; threads of links only add outcomes to a queue."""
 
     wanted: Wanted
     notify: Callable[[], None] = lambda: None  # called, on any thread, when there is an outcome

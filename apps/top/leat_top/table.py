@@ -25,7 +25,7 @@ class Column:
     draw: Callable  # (row, width, glyphs) -> Cell
     right: bool = True
     grow: int = 0  # its share of the spare width
-    keep: int = 5  # a narrow terminal drops the columns with the lowest first
+    keep: int = 5  # a narrow terminal drops the columns with the lowest value first
     most_first: bool = True  # default order: largest first
 
 

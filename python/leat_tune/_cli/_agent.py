@@ -104,7 +104,7 @@ def _percentage(text: str) -> float:
 
 
 def _targets(args: argparse.Namespace, member: Member) -> agent.Targets:
-    """Return what --set or --try means in a process, without objects that refuse a change."""
+    """Return the settings that --set or --try names, without objects that refuse a change."""
     words = args.set or args.trial
     refused = agent.refusing(member.process, agent.present(words, member.snapshot, args.object))
     if args.set:
@@ -114,8 +114,7 @@ def _targets(args: argparse.Namespace, member: Member) -> agent.Targets:
 
 
 def _one(args: argparse.Namespace) -> tuple[Member, agent.Targets]:
-    """Return the process to tune, and what is set there; raise Unknown if several could be meant.
-    """
+    """Return the process to tune, and its settings to change; raise Unknown if several match."""
     members = common.members(args, rows=False)
     if len(members) > 1 and not args.pid:
         # Choose the process that has the settings.

@@ -132,7 +132,7 @@ def groups(those: list[tuple[Object, Setting]]) -> dict[str, Any]:
 
 
 def _targets(args: argparse.Namespace, member: common.Member) -> agent.Targets:
-    """Return what --set names, without objects that refuse a change."""
+    """Return the settings that --set names, without objects that refuse a change."""
     words = [word.partition("=")[0] for one in args.set for word in one.split(",")]
     refused = agent.refusing(member.process, agent.present(words, member.snapshot, args.object))
     return agent.targets(words, member.snapshot, args.object, most=_SETTINGS_MAX, refused=refused)

@@ -131,7 +131,7 @@ def members(args: argparse.Namespace, rows: bool = True) -> list[Member]:
 
 
 def of_pid(name: str, those: list[Member]) -> tuple[str, list[Member]]:
-    """Split a leading PID: off a name. Return the rest, and the processes that it can mean."""
+    """Split a leading PID: off a name. Return the rest, and the processes to look in."""
     pid, colon, rest = name.partition(":")
     if not colon or not pid.isascii() or not pid.isdigit():
         return name, those
@@ -191,7 +191,7 @@ def choose_anything(names: list[str], members: list[Member]) -> list[Found]:
 
 
 def choose(name: str, those: list[Member], resolve=settings_of) -> list[Found]:
-    """Return what a name means in the process that has it; raise Unknown if none or several do."""
+    """Return what resolve() finds in the one process that has the name; else raise Unknown."""
     rest, candidates = of_pid(name, those)
     found: list[list[Found]] = []
     problem: Unknown | None = None

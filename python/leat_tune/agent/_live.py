@@ -152,7 +152,7 @@ class Live:
         return self._result(first, self._after(first, end))
 
     def _after(self, old: dict[str, Any], end: float) -> dict[str, Any]:
-        """Return a snapshot taken after end, when all that is measured has reported since old.
+        """Return a snapshot taken after end, once every measure has a report newer than old.
 
         It lacks reports that do not come within _PATIENCE after end.
         """
@@ -164,7 +164,7 @@ class Live:
             self._wait(time.monotonic() + self._interval)
 
     def _reported(self, old: dict[str, Any], new: dict[str, Any]) -> bool:
-        """Whether there are new reports, between two moments, of all that is measured."""
+        """Whether every measure has a report in new that is newer than in old."""
         return all(measure.reported(old, new) for measure in self._measures.values())
 
     def _wait(self, until: float) -> None:

@@ -76,7 +76,7 @@ class Outcome:
 
     "found"    better settings were found
     "unsure"   no difference could be told from noise
-    "moved"    the speed of the program jumped, so that the search says nothing about now
+    "moved"    the speed of the program jumped, so that the scores of the search are outdated
     "guards"   no settings keep the guards
     """
 

@@ -69,7 +69,7 @@ class Collector:
         scan   returns processes, and errors of other files; it may raise one of gone
         rows   "sum", "each" or "none"
         texts  include text reports, as labels of leat_COMPONENT_info
-        gone   exceptions of reading a process that ended, or that can't be read
+        gone   exceptions raised on reading a process that ended, or that can't be read
         clock  CLOCK_MONOTONIC, ns
         """
         if rows not in ("sum", "each", "none"):

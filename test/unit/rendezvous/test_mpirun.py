@@ -20,7 +20,7 @@ NODE, MPIRUN = sys.argv[1:3]
 RANKS = 4
 VICTIM = 2
 OTHERS = [0, 1, 3]
-DEADLINE = 120  # seconds; nothing comes near it unless it hangs
+DEADLINE = 120  # longest wait, seconds; only a program that hangs takes so long
 # mpirun forwards SIGCONT, even to nodes that it has not reached yet, and fails then.
 SIGNALS = ["--mca", "ess_base_forward_signals", "none"]
 RECOVERY = ["--enable-recovery"]
