@@ -61,7 +61,7 @@ share_time(struct gw_client *c)
 }
 
 /*
- * Connect to the backend's address nth_addr or, if that fails at once, to one of the next addresses.
+ * Connect to the backend's address nth_addr or, if that fails at once, to one of the next ones.
  * error: why the attempt before failed
  */
 static void
