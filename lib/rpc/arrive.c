@@ -12,7 +12,10 @@
 #include "rpc_dgram.h"
 #include "rpc_fast.h"
 
-/* Find the session of the peer that the device names. @return NULL: it names no peer */
+/*
+ * Find the session of the peer that the device reports as the sender. @return NULL: the device
+ * reports none, or the peer has no session
+ */
 static struct leat_rpc_session *
 session_of_peer(const struct leat_rpc *rpc, uint16_t src)
 {
@@ -72,7 +75,10 @@ item_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const uint8_t
 	}
 }
 
-/* Fetch the cache lines that responses will fill: about len bytes, as many as the requests have. */
+/*
+ * Fetch the cache lines that responses will fill. The responses are assumed to be as long as their
+ * requests, len bytes.
+ */
 static __rte_always_inline void
 responses_touch(struct leat_rpc_session *s, uint32_t len)
 {

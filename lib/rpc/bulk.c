@@ -198,7 +198,7 @@ wait_del(struct rpc_transfer *t)
 		t->rpc->waiting_tail = prev;
 }
 
-/* Remove a transfer that has no segments under way from its ticket. */
+/* Remove from its ticket a transfer that has no segments under way. */
 static void
 unlink_from_ticket(struct rpc_transfer *t)
 {
@@ -431,7 +431,7 @@ transfer(struct leat_rpc_incoming *call, unsigned int i, uint64_t off, void *buf
 		.push = push,
 	};
 
-	/* A handler is no task; there call is not part of a ticket, so ticket is not valid. */
+	/* In a handler, which is not a task, call is no part of a ticket: don't use `ticket`. */
 	if (leat_task_current() == NULL)
 		return -EPERM;
 	rpc = t.rpc = ticket->rpc;

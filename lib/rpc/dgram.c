@@ -44,7 +44,7 @@ rpc_dgram_window_set(struct leat_rpc_session *s)
 		const float window = dg->cc_state.window;
 		uint32_t out = window >= 1 ? (uint32_t)RTE_MIN(window, (float)dg->window) : 1;
 
-		/* The span includes packets acknowledged by sack, which are not on the way. */
+		/* The span also counts packets that sack acknowledged: these are not on the way. */
 		most = RTE_MIN(most, out + span - dg->nb_out);
 		if (dg->paced)
 			most = 0;
@@ -57,8 +57,8 @@ rpc_dgram_window_set(struct leat_rpc_session *s)
 }
 
 /*
- * Write head and numbers of a packet that is about to be posted; the numbers acknowledge what
- * arrived.
+ * Write head and numbers of a packet that is about to be posted; the numbers acknowledge the
+ * packets that have arrived.
  */
 static void
 head_put(struct leat_rpc_session *s, struct rpc_packet *p, uint8_t flags, uint32_t seq,
@@ -88,8 +88,8 @@ head_put(struct leat_rpc_session *s, struct rpc_packet *p, uint8_t flags, uint32
 }
 
 /*
- * Return the pause after a packet while the window is below 1: 1 / window round trips, at most the
- * time after which a silent peer is dead; also for a window that is not above 0, or no number.
+ * Return the pause after a packet while the window is below 1, cycles: 1 / window round trips, but
+ * at most rpc->silence. If the window is 0, negative or NaN, the pause is rpc->silence.
  */
 static uint64_t
 pause_of(const struct leat_rpc_session *s)
@@ -225,8 +225,8 @@ packet_acked(struct leat_rpc_session *s, uint32_t seq, uint64_t now)
 		return;
 	*at = NULL;
 	dg->nb_out--;
-	/* If a packet sent twice is acknowledged soon after, maybe only its first copy arrived:
-	 * then the time of the second send says nothing. */
+	/* If a packet is acknowledged soon after it was sent again, maybe only its first copy has
+	 * arrived: then the time of the second send must not make other packets count as lost. */
 	if (!p->resent || now - p->sent >= dg->srtt / 2)
 		dg->latest = RTE_MAX(dg->latest, p->sent);
 	p->kept = false;

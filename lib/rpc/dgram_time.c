@@ -123,8 +123,8 @@ timer_due(struct rpc_timer *timer, uint64_t now)
 	if (now - timer->node.expiry > rpc->silence / QUIET)
 		dg->since = now;
 	/*
-	 * Wait no longer: the peer may have acknowledged the END and left, and the acknowledgement
-	 * may have been lost.
+	 * Don't wait longer for the acknowledgement of the END: the peer may have sent it and left,
+	 * and it may have been lost.
 	 */
 	if (dg->end_sent && dg->backoff >= END_PROBES) {
 		rpc_drained(s);

@@ -62,7 +62,7 @@ session_ending(struct leat_rpc_session *s)
 
 	s->state = RPC_ENDING;
 	s->fast = false;
-	/* Closed before it was up: the status of the attempt does not matter. */
+	/* If it was closed before it was up, the status of the attempt does not matter. */
 	if (status == 0 || (s->closing && was == RPC_CONNECTING))
 		status = s->closing ? -ECANCELED : -ENOTCONN;
 	rpc_timer_stop(s->rpc, &s->close);
@@ -131,8 +131,8 @@ rpc_violation(struct leat_rpc *rpc, struct leat_rpc_session *s, int violation)
 }
 
 /*
- * End the session if the device failed a single packet. If the whole peer is ending, its last event
- * reports the reason.
+ * End the session because the send of a packet failed. If the peer is ending, do nothing: its last
+ * event reports the reason.
  */
 void
 rpc_op_failed(struct leat_rpc_session *s, const struct leat_op *op)

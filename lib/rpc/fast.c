@@ -86,8 +86,8 @@ req_plain(const struct leat_rpc_req *req, uint32_t word, uint32_t small_out)
 }
 
 /*
- * Fields that are needed only when a request ends are set then: see slot_slow(). The loop keeps few
- * variables, as there are few registers.
+ * Fields that are needed only when a request ends are not set here, but by rpc_fast_responses() or
+ * slot_slow(). The loop keeps few variables, as there are few registers.
  */
 struct leat_rpc_req **
 rpc_fast_post(struct leat_rpc_session *s, struct leat_rpc_req **reqs, struct leat_rpc_req **end)

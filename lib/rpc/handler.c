@@ -333,7 +333,10 @@ deadline_of(struct leat_rpc *rpc, const struct rpc_item *m)
 	return leat_time_add(rpc_now(rpc), leat_us_to_cycles(m->aux));
 }
 
-/* Return the time left for a request whose last piece has arrived, as in rpc_item.aux, us. */
+/*
+ * Return the time left for a request whose last piece has arrived, in the form of rpc_item.aux: us;
+ * 0: no limit; RPC_US_LATE: none is left.
+ */
 uint32_t
 rpc_us_left(struct leat_rpc *rpc, uint64_t deadline)
 {

@@ -10,7 +10,7 @@
 #include "rpc_credit.h"
 #include "rpc_pvt.h"
 
-/* The open packet takes a piece only if it has room for 1 / PIECE_PART of a full one. */
+/* A piece goes into the open packet only if that has room for 1 / PIECE_PART of a full piece. */
 #define PIECE_PART 4
 
 /* Bytes of a piece in the shortest packet that two sides can agree on. */

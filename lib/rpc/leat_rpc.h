@@ -79,7 +79,7 @@ struct leat_rpc_session;
 #define LEAT_RPC_PRIV_MAX (LEAT_EP_PRIV_MAX - LEAT_RPC_HELLO_LEN)
 /** Value of a deadline that means: no limit. */
 #define LEAT_RPC_NO_DEADLINE UINT64_MAX
-/** Largest value of leat_rpc_session_conf.reconnect_*, microseconds: a day. */
+/** Largest value of leat_rpc_session_conf.reconnect_*_us: a day. */
 #define LEAT_RPC_RECONNECT_US_MAX UINT64_C(86400000000)
 
 /** Configuration of a context. Zeroed means all defaults. */
@@ -87,8 +87,9 @@ struct leat_rpc_conf {
 	/** Maximum number of open sessions; should be less than leat_ep_conf.max_peers, so that
 	 * further connectors can be refused with a reason. 0: max_peers - 1 */
 	uint32_t max_sessions;
-	/** Bytes of a packet: a multiple of 8, LEAT_RPC_PACKET_MIN to LEAT_RPC_PACKET_MAX, at most
-	 * what the device sends; 0: 4096. A session uses the smaller value of its two sides. */
+	/** Bytes of a packet: a multiple of 8, LEAT_RPC_PACKET_MIN to LEAT_RPC_PACKET_MAX, and not
+	 * more than one SEND of the device carries; 0: 4096, or what a SEND carries if that is
+	 * less. A session uses the smaller value of its two sides. */
 	uint32_t packet;
 	/** Packets that the other side of a session may have on the way, LEAT_RPC_CREDITS_MIN to
 	 * LEAT_RPC_CREDITS_MAX. Each session has as many receives posted, so max_sessions * credits
@@ -113,7 +114,8 @@ struct leat_rpc_conf {
 	 * may have under way at a time, and messages that take their place where a transfer can't
 	 * use READ or WRITE. 0: 64 */
 	uint32_t segments;
-	/** Bytes of one READ or WRITE of a transfer, at most what the device can do; 0: 64 KiB */
+	/** Bytes of one READ or WRITE of a transfer, reduced to what the device can do;
+	 * 0: 64 KiB */
 	uint32_t segment;
 	/** Time that a peer has to release the memory of a request that was cancelled or timed out,
 	 * if the request gave the peer the memory's key, microseconds; 0: 1 s */
@@ -262,8 +264,8 @@ struct leat_rpc_incoming {
 	uint32_t room;	   /**< bytes of resp; 0 for a one-way request */
 	uint32_t resp_len; /**< out: bytes written to resp; 0 at first */
 	uint8_t type;	   /**< type of the request */
-	bool oneway;	   /**< one-way: only a long request's status is sent back */
-	uint8_t nb_bulk;   /**< number of memory descriptors: leat_rpc_incoming_bulk() */
+	bool oneway; /**< one-way: of a long request only the status is sent back, else nothing */
+	uint8_t nb_bulk; /**< number of memory descriptors: leat_rpc_incoming_bulk() */
 	/** deferred requests: the caller has cancelled the request, or the session ended; the
 	 * answer will be dropped */
 	bool cancelled;
@@ -337,14 +339,16 @@ struct leat_rpc_stats {
 	uint64_t done;	    /**< requests that came back, with any status */
 	uint64_t cancelled; /**< part of done: cancelled */
 	uint64_t expired;   /**< part of done: the deadline passed */
-	uint64_t late;	    /**< responses to requests that were cancelled or had expired */
-	uint64_t handled;   /**< calls of handlers */
-	uint64_t refused;   /**< requests answered by the library instead of a handler */
-	uint64_t busy;	    /**< part of refused: with -EBUSY */
-	uint64_t unwaited;  /**< requests and answers dropped because their deadline had passed */
+	/** responses that came after a cancel or the deadline, or did not fit the request's room */
+	uint64_t late;
+	uint64_t handled;  /**< calls of handlers */
+	uint64_t refused;  /**< requests answered by the library instead of a handler */
+	uint64_t busy;	   /**< part of refused: with -EBUSY */
+	uint64_t unwaited; /**< requests and answers dropped because their deadline had passed */
 	uint64_t packets_sent;	   /**< packets sent */
 	uint64_t packets_received; /**< packets that arrived */
-	/** requests, responses, pieces; divided by packets_sent: the coalescing factor */
+	/** requests, responses, pieces and cancels sent; divided by packets_sent: the coalescing
+	 * factor */
 	uint64_t items_sent;
 	uint64_t credit_packets;  /**< packets sent that carry only credits or acknowledgements */
 	uint64_t retransmissions; /**< packets sent again (datagrams) */
@@ -369,7 +373,8 @@ struct leat_rpc_stats {
 	uint32_t tickets;      /**< deferred requests not yet answered */
 	uint32_t large;	       /**< messages of several packets held by this side, now */
 	uint32_t transfers;    /**< transfers under way, now */
-	uint32_t tx_packets;   /**< packets being filled, waiting, or with the device, now */
+	/** packets being filled, waiting, with the device, or (datagrams) not acknowledged, now */
+	uint32_t tx_packets;
 };
 
 /**
@@ -535,7 +540,8 @@ LEAT_API int leat_rpc_cancel(struct leat_rpc_req *req);
 LEAT_API uint16_t leat_rpc_process(struct leat_rpc *rpc, struct leat_op **ops, uint16_t n);
 
 /**
- * Take requests that are done. Also resumes sessions that found no room before, and runs deadlines.
+ * Return requests that are done. Also resume sessions that had no room to send, and end requests
+ * whose deadline has passed.
  * @param rpc the context
  * @param[out] reqs room for n; n may be 0
  * @param n room at reqs, in requests

@@ -15,7 +15,7 @@
 #define MORE_PEERS 4
 /* Receives of a session, if conf sets max_sessions, but not credits. */
 #define CREDITS_DEFAULT 32
-/* Time limit of leat_rpc_destroy(), and of leat_ep_close() without connections, us. */
+/* Time limit of rpc_open_release() for the end of the sessions, and of leat_ep_close(), us. */
 #define CLOSE_US 1000000
 
 static struct leat_dev *
@@ -65,9 +65,9 @@ close_ep(struct leat_ep *ep)
 }
 
 /*
- * Destroy a context and its endpoint: the reactor has ended, or the context could not be added to
- * it. Sessions that were left have been reported by the reactor's stop, if there was one: they are
- * closed here.
+ * Destroy a context and its endpoint, after the end of the reactor, or because the context could
+ * not be added to it. Sessions that are still open are closed here; the reactor's stop, if there
+ * was one, has reported them.
  */
 void
 rpc_open_release(struct leat_rpc *rpc)

@@ -18,9 +18,9 @@
 /* ---- filling ---- */
 
 /*
- * A session may take a shared packet while it holds no more packets than are free. So the share of
- * each session shrinks as more sessions want packets, and a session whose peer accepts nothing gets
- * at most half of the shared packets.
+ * A session may take a shared packet while it holds no more packets than there are free shared
+ * packets. So the share of each session shrinks as more sessions want packets, and a session whose
+ * peer accepts nothing gets at most half of the shared packets.
  */
 bool
 rpc_packet_available(const struct leat_rpc_session *s)
@@ -318,9 +318,9 @@ recv_refused(struct leat_rpc *rpc, struct rpc_recv *r)
 }
 
 /*
- * Queue a receive to be posted again: when leat_rpc_poll() has nothing else to do, or when many are
- * queued, so that no answer waits for the post. The credit is sent with the next packet after the
- * post.
+ * Queue a receive. It is posted again when leat_rpc_poll() has nothing else to do, or when many
+ * receives are queued, so that no answer waits for the post. The credit is sent with the next
+ * packet after the post.
  */
 void
 rpc_recv_repost(struct leat_rpc *rpc, struct rpc_recv *r)

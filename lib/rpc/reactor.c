@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A context in a reactor. The endpoint's poller takes ops, runs handlers, and posts responses. The
- * context's own poller runs deadlines, and resumes sessions that found no room. A reactor that has
- * a context never blocks, since no descriptor would wake it at the deadline of a request.
+ * A context in a reactor. The endpoint's poller processes completed ops, runs handlers, and posts
+ * responses. The context's own poller ends requests whose deadline has passed, and resumes sessions
+ * that had no room to send. A reactor that has a context never blocks, since no descriptor would
+ * wake it at the deadline of a request.
  */
 
 #include <stdio.h>
@@ -56,7 +57,7 @@ on_event(void *arg, struct leat_ep *ep, const struct leat_event *ev)
 	if (ev->type != LEAT_EV_CONNECT_REQ)
 		(void)leat_rpc_handle_event(rpc, ev);
 	else if (rpc->drain_at != 0)
-		/* The stop would close the session with its first requests in flight. */
+		/* The stop would close a new session with its first requests in flight. */
 		leat_rpc_refuse(rpc, ev, -ESHUTDOWN);
 	else if (rpc->on.accept != NULL)
 		rpc->on.accept(rpc->on.arg, rpc, ev);
@@ -114,7 +115,7 @@ poll_ready(void *arg)
  * Close all sessions when the reactor stops. Each is closed cleanly while the endpoint still
  * works; otherwise packets with the device would wait for receives that the other side has already
  * cancelled. Tasks may still make calls while they end, for a third of the time until `until`. A
- * further stop can make `until` earlier, and so these times.
+ * further stop can move `until` to an earlier time, and these times with it.
  */
 static int
 drain(void *arg, uint64_t until)
@@ -203,7 +204,7 @@ leat_rpc_reactor_add(struct leat_reactor *r, struct leat_rpc *rpc,
 		(void)leat_rpc_reactor_remove(rpc);
 		return ret;
 	}
-	/* The stop of an earlier reactor may not have come to its end. */
+	/* If the stop of an earlier reactor did not come to its end, drain_at is still set. */
 	rpc->drain_at = 0;
 	rpc->on = conf != NULL ? *conf : (struct leat_rpc_reactor_conf){ 0 };
 	return 0;

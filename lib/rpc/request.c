@@ -424,7 +424,7 @@ rpc_response_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const
 	if (unlikely(m->slot >= rpc_slots(s)))
 		return LEAT_RPC_BAD_SLOT;
 	ts = &s->tx[m->slot];
-	/* Drop pieces of a response that the other side gave up: its error status overtook them. */
+	/* Drop pieces of a response that the other side gave up: the error status overtook them. */
 	if (unlikely(s->dg != NULL && m->len != m->size &&
 		     ((int32_t)(m->num - ts->num) < 0 ||
 		      (m->num == ts->num && ts->state == RPC_TX_FREE))))
@@ -576,8 +576,8 @@ held_end(struct leat_rpc_session *s, struct leat_rpc_req *req, int status)
 }
 
 /*
- * Move long requests of which no piece was sent back to the front of the pending list: they were
- * begun before the requests in it.
+ * A long request of which no piece was sent counts as not begun: return such requests to the
+ * pending list, to its front, since they were posted before the requests in it.
  */
 static void
 unsent_withdraw(struct leat_rpc_session *s)

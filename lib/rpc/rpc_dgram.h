@@ -66,14 +66,14 @@ struct rpc_dgram {
 	bool end_sent;
 };
 
-/* Number of packets not acknowledged at which an acknowledgement is sent at once. */
+/* When this many packets have arrived without an acknowledgement, one is sent at once. */
 #define RPC_DGRAM_ACK_EVERY 8u
 
 /* ---- dgram.c ---- */
 
 /* Allocate the state of all sessions. @return 0; -ENOMEM */
 int rpc_dgram_alloc(struct leat_rpc *rpc);
-/* Set all state to its first values: the session comes up. */
+/* Initialize the state of a session that comes up. */
 void rpc_dgram_start(struct leat_rpc_session *s);
 /* Free the packets that are kept for a session that ends. */
 void rpc_dgram_stop(struct leat_rpc_session *s);
@@ -99,7 +99,7 @@ void rpc_dgram_time_stop(struct leat_rpc_session *s);
 void rpc_dgram_pace(struct leat_rpc_session *s, uint64_t until);
 /* Start to wait for acknowledgements: a packet was sent while no other was on the way. */
 void rpc_dgram_wait_start(struct leat_rpc_session *s, uint64_t now);
-/* Restart the probe time: a packet was acknowledged. */
+/* Put off the next probe: a packet was acknowledged. */
 void rpc_dgram_progress(struct leat_rpc_session *s, uint64_t now);
 void rpc_dgram_rtt(struct rpc_dgram *dg, uint64_t rtt);
 /* Acknowledge packets that arrived, now or soon; rpc_run() calls this after it has sent packets. */

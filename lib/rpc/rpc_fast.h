@@ -6,10 +6,10 @@
  * The fast path of nearly all traffic: small requests, their handlers, and small responses. Each
  * function requires:
  *
- *     post        rpc_fast_post()        no earlier request waits; a free slot, room in a packet
- *     requests    rpc_fast_requests()    the next number of its slot, room for the response
- *     responses   rpc_fast_responses()   a request that waits for the response and has room for it
- *     send        rpc_fast_send()        the open packet is the only one, and has credit
+ *     rpc_fast_post()        no earlier request waits; a slot is free, and a packet has room
+ *     rpc_fast_requests()    the request has the next number of its slot; its response has room
+ *     rpc_fast_responses()   a request waits for the response, and has room for it
+ *     rpc_fast_send()        the open packet is the only one, and has credit
  *
  * Anything else takes the slow path, with the same outcome. s->fast is set while the fast path may
  * be used; test_rpc_calls.c and test_rpc_late.c run the same cases with and without it.
@@ -39,10 +39,10 @@ const uint8_t *rpc_fast_responses(struct leat_rpc_session *s, const uint8_t *at,
 const uint8_t *rpc_fast_requests(struct leat_rpc_session *s, const uint8_t *at, const uint8_t *end);
 
 /*
- * Fetch the cache lines of a packet that is about to be written, by writing to them: see
- * ring_tx_touch_slot() for why. The other side had the lines last, when it read the previous packet
- * there. Packets of fewer than RPC_TOUCH_MIN bytes are copied by the device when they are posted,
- * so no other core has their lines.
+ * Fetch the cache lines of a packet that is about to be filled, by writing to them;
+ * ring_tx_touch_slot() says why. The other side's core had these lines last, since it has read the
+ * previous packet in the same buffer. Packets of fewer than RPC_TOUCH_MIN bytes are copied by the
+ * device when they are posted, so no other core has their lines.
  */
 #define RPC_TOUCH_MIN 128u
 

@@ -168,7 +168,7 @@ struct rpc_rx_more {
 
 #define RPC_NONE UINT16_MAX
 
-/* A deferred request, and the answer to it until the answer has a place in a packet. */
+/* A deferred request, and the answer to it until the answer is copied to a packet. */
 struct rpc_ticket {
 	struct leat_rpc_incoming call;
 	struct leat_rpc *rpc;
@@ -211,7 +211,7 @@ enum rpc_session_state {
 	RPC_FREE = 0,
 	RPC_CONNECTING, /* connect or accept was called */
 	RPC_OPEN,
-	RPC_ENDING, /* waits for its ops, and for the peer's last event */
+	RPC_ENDING, /* waits until the device returns its packets, and for the peer's last event */
 	RPC_DOWN,   /* no connection: waits until the next attempt is due */
 	RPC_OVER,
 };
@@ -470,7 +470,7 @@ rpc_list_del(struct rpc_req_list *list, struct leat_rpc_req *req)
 }
 
 /* rpc.c */
-/* Run the sessions in rpc->work, and post what they have to send. */
+/* Fill packets of the sessions in rpc->work, and post the packets in one burst. */
 void rpc_run(struct leat_rpc *rpc);
 
 /* Return the number of slots in one direction, those of internal requests included. */
@@ -517,8 +517,9 @@ void rpc_violation(struct leat_rpc *rpc, struct leat_rpc_session *s, int violati
 void rpc_op_failed(struct leat_rpc_session *s, const struct leat_op *op) __rte_cold;
 void rpc_event_queue(struct leat_rpc_session *s, enum leat_rpc_event_type type);
 /*
- * Continue the end of a session. State RPC_ENDING: end once the device has returned all packets.
- * RPC_OPEN and closing: begin to end once no request is under way.
+ * Continue the end of a session, if possible: from RPC_OPEN and closing to RPC_ENDING when no
+ * request is under way; from RPC_ENDING to RPC_OVER or RPC_DOWN when the device has returned all
+ * packets and the peer's last event has arrived.
  */
 void rpc_end_run(struct leat_rpc_session *s);
 /* Close a session, at `when` (cycles) at the latest, even if its close allows more time. */
@@ -530,7 +531,7 @@ void rpc_drained(struct leat_rpc_session *s);
 /*
  * Find room for an item, in the open packet or a new one.
  * @param need bytes of the item, a multiple of 8
- * @param may_wait the packet may wait for credit
+ * @param may_wait the packet need not have credit now: it may wait for credit
  * @return start of the room; NULL: no packet or credit now
  */
 uint8_t *rpc_place(struct leat_rpc_session *s, uint32_t need, bool may_wait);
@@ -588,7 +589,7 @@ int rpc_response_arrived(struct leat_rpc_session *s, const struct rpc_item *m, c
 void rpc_reqs_end(struct leat_rpc_session *s, int status);
 /* The connection has ended: give back the requests whose memory the other side could reach. */
 void rpc_reqs_free(struct leat_rpc_session *s);
-/* Return the time left until a deadline as it is sent: us, at least 1; 0: no limit. */
+/* Return the time left until a deadline, as requests carry it: us, at least 1; 0: no limit. */
 uint32_t rpc_us_for_wire(struct leat_rpc *rpc, uint64_t when);
 /* Return the time left until the deadline of a request, as rpc_us_for_wire() does. */
 uint32_t rpc_req_us_left(struct leat_rpc *rpc, const struct leat_rpc_req *req);
@@ -656,11 +657,11 @@ bool rpc_bulk_arrived(struct rpc_handling *h);
 /* Handle a GET or PUT for memory of a request of this side. @return 0, or a violation */
 int rpc_bulk_msg_arrived(struct leat_rpc_session *s, const struct rpc_item *m, const uint8_t *data);
 int rpc_segments_alloc(struct leat_rpc *rpc, uint32_t n);
-/* Handle a READ or WRITE that came back. */
+/* Handle a READ or WRITE that has completed. */
 void rpc_segment_completed(struct leat_rpc *rpc, struct leat_op *op);
 /* Resume transfers that wait for room. */
 void rpc_transfers_run(struct leat_rpc *rpc);
-/* End the transfers of a ticket whose caller has cancelled, or whose session has ended. */
+/* End the transfers of a ticket whose request was cancelled, or whose session has ended. */
 void rpc_transfers_end(struct rpc_ticket *t, int status);
 
 /* deadline.c */
@@ -672,7 +673,7 @@ void rpc_timer_set(struct leat_rpc *rpc, struct rpc_timer *timer, uint64_t when,
 void rpc_timer_stop(struct leat_rpc *rpc, struct rpc_timer *timer);
 void rpc_deadlines_run(struct leat_rpc *rpc);
 
-/* reactor.c: do one turn's work of a context whose reactor has ended */
+/* reactor.c: drive a context and its endpoint for one turn, without a reactor */
 void rpc_reactor_turn(struct leat_rpc *rpc);
 /* open.c: destroy a context and its endpoint */
 void rpc_open_release(struct leat_rpc *rpc);

@@ -26,15 +26,16 @@
  *     +------+------+--------------+------+-------+--------+-----
  *
  *     NUMBERED  seq is the packet's number: it is sent again until it is acknowledged
- *     PROBE     seq is the number of the probe, counted apart: the receiver answers at once
- *     ANSWER    seq is that of the probe
+ *     PROBE     seq is the number of the probe; probes are counted apart from packets. The
+ *               receiver answers at once
+ *     ANSWER    seq is the number of the probe that it answers
  *     none      seq is 0: the packet only acknowledges
  *
  * Only numbered packets have items, except that END may be in any packet. ack: all numbered packets
  * before this number have arrived at the packet's sender; bit i of sack: packet ack + 1 + i has
  * arrived there, too. echo: the number of the packet that arrived there last, duplicates aside;
- * that was delay ns before the packet with the echo was sent. credit is ack plus the credits of the
- * hello.
+ * delay: the time from that arrival until this packet was sent, ns. credit is ack plus the credits
+ * of the hello.
  *
  * An item:
  *
@@ -59,7 +60,7 @@
  *     | above  |      |      |
  *     +--------+------+------+-----------
  *
- * aux is RPC_US_LATE if the caller waits no more: possible in a request that is sent again.
+ * aux is RPC_US_LATE if the caller no longer waits, as can happen to a request that is sent again.
  *
  * A request with RPC_F_BULK begins with n descriptors of its sender's memory; its own bytes follow
  * them:

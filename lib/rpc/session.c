@@ -353,7 +353,7 @@ refuse(struct leat_rpc *rpc, const struct leat_event *ev, enum rpc_refusal why, 
 	rpc_hello_put(buf, &h);
 	rpc->stats.refusals++;
 	if (leat_ep_accept(rpc->ep, ev->peer, &params) < 0) {
-		/* Reject without a reason. This fails only if the peer has left. */
+		/* No reason can be sent. The reject fails only if the peer has left. */
 		(void)leat_ep_reject(rpc->ep, ev->peer);
 		return;
 	}
@@ -438,7 +438,7 @@ leat_rpc_accept(struct leat_rpc *rpc, const struct leat_event *ev,
 	ret = leat_ep_accept(rpc->ep, ev->peer, &params);
 	if (ret < 0) {
 		snprintf(why, sizeof(why), "%s", leat_err_msg());
-		/* This fails only if the peer has left. */
+		/* The reject fails only if the peer has left. */
 		(void)leat_ep_reject(rpc->ep, ev->peer);
 		leat_err(-ret, "%s", why);
 		return NULL;

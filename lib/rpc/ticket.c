@@ -86,7 +86,7 @@ leat_rpc_defer(struct leat_rpc_incoming *call)
 }
 
 /*
- * Check the status and length of an answer; drop its bytes if the caller waits no more. @return 0,
+ * Check the status and length of an answer; drop its bytes if the caller has given up. @return 0,
  * or a positive errno for the answer
  */
 static int

@@ -37,7 +37,7 @@ apply(void *arg, void *wanted, uint64_t changed)
 	struct leat_rpc_conf conf = { 0 };
 
 	(void)changed;
-	/* leat_tune_add() makes this call; rpc_tune_add() copies the settings after it. */
+	/* During leat_tune_add() do nothing: rpc_tune_add() copies the settings afterwards. */
 	if (rpc->tune == NULL)
 		return 0;
 	conf.segment = want->segment;

@@ -75,7 +75,7 @@ slot_clear(struct leat_stream *s)
 	net->free = s;
 }
 
-/* Free a stream, once nothing refers to it any more. */
+/* Free a stream if nothing refers to it any more. */
 void
 stream_slot_put(struct leat_stream *s)
 {

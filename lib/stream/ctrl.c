@@ -4,8 +4,9 @@
  * Control messages: windows, keepalives, features, the end of a direction.
  *
  * Each message that has to be sent is a bit in `pending`, and is composed when it can be posted, so
- * no queue grows for a peer that accepts no messages. Two orders matter: windows are registered in
- * their order, and the end of a direction is sent after the last byte.
+ * no queue grows for a peer that accepts no messages. Three orders matter: a client asks for
+ * features before it registers a window (see memory()), windows are registered in their order, and
+ * the end of a direction is sent after the last byte.
  *
  *     client                              server
  *       GET 0xffff ---------------------->        unless no_features (leat_stream_net_conf)

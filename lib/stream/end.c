@@ -102,7 +102,7 @@ stream_down(struct leat_stream *s, int status, const char *text)
 		s->released = true;
 	stream_timer_stop(s);
 	if (ours || s->error < 0) {
-		/* The reason was noted before. */
+		/* s->error and s->why are set already, or the end is a clean one of this side. */
 	} else if (status < 0) {
 		s->error = status;
 		snprintf(s->why, sizeof(s->why), "%s", text);
@@ -207,8 +207,8 @@ count_left(const struct leat_stream_net *net, const struct leat_stream **first)
 }
 
 /*
- * Keep the earliest time: times computed from `until` grow as time passes, unless a further stop
- * has moved the reactor's deadline to an earlier time.
+ * Lower *time to `at`. The caller computes `at` from the time that is left, so that it grows from
+ * call to call: the first value counts, until a further stop with an earlier deadline lowers it.
  */
 static void
 lower(uint64_t *time, uint64_t at)

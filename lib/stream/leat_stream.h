@@ -215,8 +215,9 @@ LEAT_API struct leat_stream_net *leat_stream_net_open(struct leat_reactor *r,
 /**
  * Close a net and all its streams, and free it. Handles of streams are invalid from here on.
  *
- * The call drives the endpoint itself and blocks for up to about leat_stream_net_conf.close_us:
- * make it when the reactor has stopped or was destroyed, or at the end of a program's own loop.
+ * The call drives the endpoint itself. It blocks for up to about leat_stream_net_conf.close_us, and
+ * some seconds more if the device does not complete posted ops: make it when the reactor has
+ * stopped or was destroyed, or at the end of a program's own loop.
  *
  * @return
  *   - 0, also for NULL

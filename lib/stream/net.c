@@ -7,13 +7,13 @@
 
 #include "stream_pvt.h"
 
-/* Peers of the endpoint beyond max_streams: for those to be refused, and those disconnecting. */
+/* Peers of the endpoint beyond max_streams: peers to be refused, and disconnecting ones. */
 #define MORE_PEERS 8
 /* Bounds of the number of receives, if the device allows: a peer may send 1024 notices ahead. */
 #define RX_DEPTH_MIN 512u
 #define RX_DEPTH_MAX 4096u
 #define RX_PER_STREAM 8u
-/* Bounds of the endpoint's send depth: a device may have a queue of this length for each peer. */
+/* Bounds of the endpoint's send depth; a device may have a queue of that length for each peer. */
 #define TX_DEPTH_MIN 256u
 #define TX_DEPTH_MAX 1024u
 #define TX_PER_STREAM 4u

@@ -6,7 +6,8 @@
  * poller takes the streams that are on the list when it begins, computes the state of each again,
  * and calls its callback. A stream that is still in a state that is watched for is appended again.
  *
- * A callback may close any stream: a stream on a list is freed when it is taken from there.
+ * A callback may close any stream. A closed stream that is on a list is freed only when it is taken
+ * from the list.
  */
 
 #include "stream_pvt.h"

@@ -127,8 +127,8 @@ struct stream_rx_op {
 };
 
 /*
- * A task that waits. The wait stays in the stream's list until the task runs, so that the task gets
- * to know if the stream is released after the wait has ended: then the stream may be freed.
+ * A task that waits. The wait stays in the stream's list until the task runs. So, if the stream is
+ * released after the wait has ended, `released` tells the task that the stream may be freed.
  */
 struct stream_wait {
 	struct leat_resource_op op;
@@ -159,7 +159,7 @@ struct leat_stream {
 	bool draining; /* disconnect when all bytes are sent */
 	bool aborting; /* disconnect at once */
 	bool dropped;  /* leat_stream_abort(): unsent bytes are no failure */
-	bool cut;      /* the time to close was over before all bytes were sent */
+	bool cut;      /* the time for the close was over before all bytes were sent */
 	bool go;       /* bytes may be posted */
 	uint16_t peer;
 	uint32_t index, token;
@@ -190,7 +190,7 @@ struct leat_stream {
 	bool end_sent;
 
 	/* receiving */
-	uint32_t rx_size, tx_size; /* bytes of window, send buffer; conf may have changed since */
+	uint32_t rx_size, tx_size; /* bytes of window, send buffer; conf may have other sizes now */
 	uint8_t *rx_mem;
 	struct leat_mr *rx_mr;
 	struct leat_rkey rx_key;
@@ -292,7 +292,7 @@ void stream_mem_put(struct leat_stream *s);
 
 /* conn.c */
 void stream_on_ep_event(void *arg, struct leat_ep *ep, const struct leat_event *ev);
-/* Free a stream, once nothing refers to it any more. */
+/* Free a stream if nothing refers to it any more. */
 void stream_slot_put(struct leat_stream *s);
 
 /* turn.c */
@@ -345,7 +345,7 @@ void stream_timer_init(struct leat_stream *s);
 /* Limit the time in which an accepted stream has to come up. */
 void stream_timer_accepted(struct leat_stream *s);
 void stream_timer_up(struct leat_stream *s);
-/* Recompute the timer after a change of a deadline. */
+/* Restart the timer, after a deadline has changed. */
 void stream_timer_set(struct leat_stream *s);
 void stream_timer_stop(struct leat_stream *s);
 

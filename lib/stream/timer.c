@@ -17,8 +17,8 @@
 #include "stream_pvt.h"
 
 /*
- * A stream ends when the device completes none of its ops for this time, ms. An honest peer can
- * pause for so long only while its device still takes writes, and then ops complete.
+ * A stream ends when the device completes none of its ops for this time, ms. An honest peer that
+ * pauses for so long still has a device that accepts writes, so that ops complete.
  */
 #define STALL_MS 30000
 #define ACCEPT_MS 5000

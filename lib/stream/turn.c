@@ -78,9 +78,9 @@ stream_rx_post(struct leat_stream_net *net)
 }
 
 /*
- * Find the stream for which a receive completed. A notice of a write names its stream by a token
- * where the device may confuse two connections; else the receive's peer says which stream it is.
- * @return NULL: there is none
+ * Find the stream for which a receive completed: by the token in the notice if the net uses tokens,
+ * since its device may confuse two connections; else by the peer that the receive names.
+ * @return NULL: there is no such stream
  */
 static struct leat_stream *
 stream_of(const struct leat_stream_net *net, const struct leat_op *op, bool notice)
@@ -158,7 +158,7 @@ stream_on_ops(void *arg, struct leat_ep *ep, struct leat_op **ops, uint16_t n, u
 		arrived(net, ops[i]);
 		idle(net, ops[i]);
 	}
-	/* Usually receives are posted after the answers, so that no answer waits for them. */
+	/* Few used receives are posted after the answers, so that no answer waits for them. */
 	if (unlikely(net->nb_rx_idle > net->nb_rx / RX_PART) && !net->closing)
 		stream_rx_post(net);
 	for (i = 0; i < n; i++) {
