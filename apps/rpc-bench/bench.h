@@ -43,7 +43,7 @@ struct rb_bench {
 	bool interrupted, ran;
 	enum leat_idle_policy idle; /* policy during the measurement */
 	char why[RB_TEXT];	    /* why the run failed; "": it has not failed */
-	uint32_t small;		    /* bytes of a message that fits a packet */
+	uint32_t small;		    /* bytes of the longest message that fits a packet */
 	struct leat_rpc_stats rpc;  /* counters and limits of the first node's context */
 	struct cpu_load load[2];    /* load at start and end of the measurement */
 	struct rb_link link;
@@ -62,7 +62,7 @@ struct rb_bench {
 
 /* ---- look.c ---- */
 
-/* Wake the leading task: a node, a session or a process has changed. Any thread with a reactor. */
+/* Wake the leading task: a node, a session or a process has changed. On any reactor's thread. */
 void rb_news(struct rb_bench *b);
 /* Set b->why, unless an earlier failure has set it. @return -err; -EIO if err is not positive */
 int __attribute__((format(printf, 3, 4)))
@@ -79,7 +79,7 @@ int rb_lead_open(struct rb_bench *b);
 int rb_lead_run(struct rb_bench *b);
 /* Close the nodes. @return 0; -ECANCELED; -EBUSY: some nodes are not closed in time */
 int rb_lead_close(struct rb_bench *b);
-/* Create this process's result from the counters so far. Task. @return as rb_lead_run() */
+/* Create this process's result from the counters so far, in a task. @return as rb_lead_run() */
 int rb_lead_gather(struct rb_bench *b);
 /* Create this process's result after an interrupted run; the reactors must have ended. */
 void rb_lead_gather_late(struct rb_bench *b);
@@ -91,7 +91,10 @@ int rb_lead_free(struct rb_bench *b);
 
 /* ---- card.c ---- */
 
-/* Describe this process and its lcores. Task. @return 0; -ECANCELED; other negative with b->why */
+/*
+ * Describe this process and its lcores, in a task. @return 0; -ECANCELED; other negative with
+ * b->why
+ */
 int rb_card_fill(struct rb_bench *b, struct rb_card *card);
 
 /* ---- drive.c ---- */

@@ -12,8 +12,8 @@
 #define AGAIN_US 50000
 #define SAY_US (2 * RB_US)
 /*
- * First word of lib/rpc's text when the peer refuses a session. Any other text means that
- * connecting has failed.
+ * First word of the text in LEAT_RPC_ENDED when the peer has refused the session. With any other
+ * text the connect has failed.
  */
 #define REFUSED "refused"
 

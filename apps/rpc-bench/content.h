@@ -144,7 +144,10 @@ rb_content_byte(uint32_t off, uint64_t key)
 	return (uint8_t)((key + off / 8 * RB_GOLDEN) >> off % 8 * 8);
 }
 
-/* Verify bytes off to len - 1. @return len, or the offset of the first wrong byte */
+/*
+ * Verify bytes off to len - 1; off is a multiple of 8. @return len, or the offset of the first
+ * wrong byte
+ */
 static inline uint32_t
 rb_verify(const void *buf, uint32_t off, uint32_t len, uint64_t key)
 {

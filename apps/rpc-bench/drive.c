@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* One turn of an endpoint and its context that no poller of a reactor drives in each turn. */
+/* Drive an endpoint and its context where no poller of a reactor does it in each turn. */
 
 #include <time.h>
 

@@ -12,7 +12,7 @@
 #include "../common/cursor.h"
 #include "bench.h"
 
-/* Interval and maximum number of questions. One may not be enough: it may overtake calls. */
+/* Interval and maximum number of questions. A question may overtake calls: then ask again. */
 #define AGAIN_US 1000
 #define AGAIN_MAX 1000u
 

@@ -15,7 +15,7 @@
 
 #include "bench.h"
 
-/* Is it an address that other machines can use? fe80::/10 is valid on one interface only. */
+/* Can other machines use this address? fe80::/10 is valid on one interface only. */
 static bool
 global(const struct sockaddr *sa)
 {

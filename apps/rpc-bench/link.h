@@ -72,7 +72,7 @@ struct rb_link_peer *rb_link_connect(struct rb_link *l, uint16_t rank, const cha
 void rb_link_drop(struct rb_link_peer *p, int status, const char *why);
 /* Free the entry in rb_link.peers of a process that has ended and is not watched. */
 void rb_link_forget(struct rb_link_peer *p);
-/* Drop a process, wait until all sessions and watchers have ended, and free its entry. Task. */
+/* In a task: drop a process, wait until all sessions and watchers have ended, free its entry. */
 void rb_link_clear(struct rb_link_peer *p);
 /*
  * End all sessions and destroy the endpoint; in a task, or after the reactors have ended.

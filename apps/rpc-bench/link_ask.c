@@ -13,7 +13,7 @@
 #include "bench.h"
 
 #define WATCH_US RB_US
-/* Pause after a call that was refused for lack of room. */
+/* Pause before a call that was refused for lack of room is sent again, us. */
 #define BUSY_US 1000
 /* Time for the answer to BYE, us. */
 #define BYE_US (RB_US / 4)

@@ -154,7 +154,10 @@ serve(struct rb_bench *b, struct rb_link_peer *p)
 	return ret == 0 && !rb_tally_good(&sum) ? -EBADMSG : ret;
 }
 
-/* Free everything of this client. @return 0; negative: the nodes have not closed in time */
+/*
+ * Free everything of this client; ret: what serve() has returned. @return 0; negative: the nodes
+ * have not closed in time
+ */
 static int
 clear(struct rb_bench *b, int ret)
 {

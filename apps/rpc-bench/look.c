@@ -137,7 +137,8 @@ look_at_links(struct rb_bench *b)
 		if (p->link == NULL || (!p->ended && !p->left) || p->rank == RB_NO_RANK ||
 		    b->world.ranks[p->rank].lost)
 			continue;
-		/* p got the answer of the last meeting before this process, and closed cleanly. */
+		/* The process was answered at the last meeting before this one, and has left
+		 * cleanly: it is not lost. */
 		if (b->phase == RB_GATHERING && p->status == 0 && !p->left)
 			continue;
 		rb_rank_lost(b, p->rank, p->why);

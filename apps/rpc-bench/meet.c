@@ -14,7 +14,7 @@
 
 #include "lead.h"
 
-/* Longest time from a failed call until this process knows that the called process has ended. */
+/* Longest time from a failed call until this process knows whether the called one has ended. */
 #define LOSS_US (3 * RB_US)
 
 struct coming {

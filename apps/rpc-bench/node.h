@@ -51,8 +51,9 @@ enum rb_peer_state { RB_PEER_NONE, RB_PEER_CONNECTING, RB_PEER_UP, RB_PEER_ENDED
 /* Another node, and the session with it. */
 struct rb_peer {
 	struct rb_node *owner;
-	struct leat_rpc_session *session;		/* NULL: none yet, or it has ended */
-	uint64_t seed_out[RB_KINDS], seed_in[RB_KINDS]; /* of contents of calls to it, from it */
+	struct leat_rpc_session *session; /* NULL: none yet, or it has ended */
+	/* seeds of the contents of calls to this node, and of calls from it */
+	uint64_t seed_out[RB_KINDS], seed_in[RB_KINDS];
 	uint64_t oneway_sent, oneway_got;
 	uint64_t failed; /* calls to this node that failed since rb_node_gather() */
 	uint32_t node;
@@ -94,7 +95,7 @@ struct rb_node {
 	uint32_t id;
 	uint64_t seq;	      /* requests created */
 	uint64_t goal;	      /* calls to begin, warm-up included; UINT64_MAX: until `until` */
-	uint64_t claimed;     /* calls that tasks have claimed, of goal */
+	uint64_t claimed;     /* calls that tasks have claimed so far, at most goal */
 	uint32_t outstanding; /* calls under way; at most set.window. Atomic: agents read it */
 	uint32_t nb_waiting;  /* tasks that wait for room in the window */
 	uint64_t warmup;      /* calls before the measurement */
@@ -133,7 +134,7 @@ struct rb_node {
 	uint32_t nb_peers, nb_up;
 	bool one_sided; /* the endpoint does READ and WRITE */
 	struct rb_bulk bulk;
-	uint32_t small; /* bytes of a message that fits a packet of a session */
+	uint32_t small; /* bytes of the longest message that fits a packet */
 	struct rb_worker **workers;
 	uint32_t nb_workers;	     /* workers that have not ended */
 	char addr[LEAT_ADDR_MAX];    /* address at which the endpoint listens */
@@ -245,7 +246,7 @@ void rb_tune_free(struct rb_node *n);
 
 /* ---- flush.c ---- */
 
-/* Wait until the peers have handled all one-way requests; count those that were lost. Task. */
+/* In a task: wait until the peers have handled all one-way requests; count the lost ones. */
 void rb_flush(struct rb_node *n);
 int rb_flush_handle(struct leat_rpc_incoming *call, void *node);
 

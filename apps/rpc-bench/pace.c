@@ -59,7 +59,7 @@ rb_pace_start(struct rb_node *n)
 	if (n->goal == UINT64_MAX)
 		calls = RTE_MAX((uint64_t)(rate * (double)p->duration_us / (double)RB_US),
 				UINT64_C(1));
-	/* A warm-up of half a second at most. */
+	/* The warm-up takes half a second at most. */
 	n->warmup = RTE_MIN(n->warmup, (uint64_t)(rate / 2));
 	n->goal = n->warmup + calls;
 	leat_task_sem_init(&n->due, 0, "a batch to be due");

@@ -10,7 +10,7 @@
  *     world.c     the processes and lcores of a run; card.c the description of this process
  *     node.c      an lcore's endpoint and context, node_session.c its sessions
  *     work.c      the tasks that call; pace.c the open loop; flush.c the end of one-way calls
- *     op*.c       kinds of calls, each with its row of functions; content.h contents of messages
+ *     op*.c       kinds of calls, each with a struct rb_op; content.h contents of messages
  *     tally.c     counters
  *     link.c      control calls between processes; link_serve.c their handlers; link_ask.c their
  *                 callers; wire.c their bytes
@@ -70,7 +70,7 @@
 /* Default packet size of lib/rpc, bytes. */
 #define RB_PACKET_DEFAULT 4096
 #define RB_COUNT_MAX (UINT64_C(1) << 44)
-/* Maximum memory of an lcore, bytes: this for requests and responses, and as much for receives. */
+/* Limit of an lcore's memory for requests and responses, bytes; the same limit is for receives. */
 #define RB_MEMORY_MAX (UINT64_C(1) << 30)
 
 /* Exit codes; 128 + N: ended by signal N. */
@@ -103,7 +103,7 @@ struct rb_plan {
 	uint64_t duration_us; /* 0: the run ends after `calls` calls */
 	uint64_t warmup;      /* calls of each calling lcore before the measurement */
 	uint64_t rate_mhz;    /* open loop: calls per 1000 s, all lcores; 0: closed loop */
-	uint64_t deadline_us; /* of a call; 0: lib/rpc's default: an expired call has failed */
+	uint64_t deadline_us; /* of a call; 0: lib/rpc's default, and an expired call has failed */
 	uint64_t seed;
 	uint64_t corrupt; /* number of the message to spoil on each lcore, from 1; 0: none */
 	bool check;
@@ -145,7 +145,7 @@ void __attribute__((format(printf, 1, 2))) rb_msg(const char *fmt, ...);
 
 /* Parse argv: the program's name, then options. @return 0; -EINVAL after printing a message */
 int rb_options_parse(struct rb_options *o, int argc, char **argv);
-/* Is arg, which begins with "--", an option of this program? Else it is one of EAL's. */
+/* Check whether arg, which begins with "--", is an option of this program, not of EAL. */
 bool rb_option_known(const char *arg);
 
 /*

@@ -41,7 +41,7 @@ struct rb_tally {
 	/* of the whole run */
 	uint64_t made;	  /* calls, warm-up included, whether they succeeded or not */
 	uint64_t failed;  /* calls that failed, except those counted in cut and expired */
-	uint64_t cut;	  /* failed calls to nodes whose session has ended */
+	uint64_t cut;	  /* failed calls to nodes whose session or process has ended */
 	uint64_t expired; /* calls that reached their --deadline */
 	uint64_t busy;	  /* times that a call was refused for lack of room and sent again */
 	uint64_t lost;	  /* one-way requests that the peer has not handled */

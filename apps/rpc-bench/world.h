@@ -39,7 +39,7 @@ struct rb_rank {
 struct rb_world {
 	uint16_t rank; /* this process */
 	uint16_t nb_ranks;
-	bool pair; /* sessions only between the two processes */
+	bool pair; /* two processes: no sessions between lcores of the same process */
 	struct rb_rank *ranks;
 };
 

@@ -398,7 +398,7 @@ main(int argc, char **argv)
 	while (posted < nb_calls)
 		work_turn();
 	wait_until((turn(), answer_some(true)), done == nb_calls);
-	/* The server may still have deferred calls that the client has cancelled. */
+	/* Calls that the client has cancelled may still be deferred by the server. */
 	for (i = 0; i < SESSIONS; i++) {
 		if (a.s[i] != NULL)
 			check(leat_rpc_close(a.s[i], PATIENCE_US) == 0, "close");

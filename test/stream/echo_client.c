@@ -60,7 +60,7 @@ fill(struct talker *t, uint8_t *buf, uint32_t len)
 		buf[i] = pattern(t->seed, t->written + i);
 }
 
-/* End a stream. why: what is wrong; NULL: nothing. The next stream, if any, takes its place. */
+/* End a stream, and begin the next in its place, if any. why: why it failed; NULL: it did not. */
 static void
 finish(struct talker *t, const char *why)
 {

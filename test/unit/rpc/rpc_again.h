@@ -3,8 +3,8 @@
 #define RPC_AGAIN_H
 
 /*
- * For tests of a session that connects again: a calls b (rpc_pair.h), and b, or the connection,
- * ends in several ways. The tests set the clock.
+ * For tests of a session that connects again: a calls b (rpc_pair.h), and either b or the
+ * connection ends, in several ways. The tests set the clock.
  */
 
 #include "rpc_pair.h"
@@ -56,7 +56,7 @@ void a_renew(void);
 void b_dies(void);
 /* Open another endpoint at the address of b. */
 void b_returns(void);
-/* End the session by an impossible packet of b. */
+/* Let b send a packet with a wrong token, which ends the connection. */
 void b_breaks(void);
 
 /* Post reqs[from] and so on, each with the bytes "request". */

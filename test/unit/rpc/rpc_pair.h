@@ -60,7 +60,7 @@ extern volatile uint64_t *pair_clock;
 int pair_start(void **state);
 int pair_stop(void **state);
 
-/* Every session must be closed before the teardown. */
+/* A test closes all its sessions before the teardown. */
 int pair_setup(void **state);
 int pair_setup_fault(void **state);
 int pair_setup_dgram(void **state);

@@ -11,7 +11,7 @@
 
 #define RAW_RECVS 64
 #define RAW_PACKET 4096
-#define RAW_FIRST UINT32_C(1000) /* first of the peer's own packet numbers */
+#define RAW_FIRST UINT32_C(1000) /* hello.first of the peer: its numbers begin here */
 #define RAW_SLOTS 4u
 #define RAW_TOKEN 77
 #define RAW_EPOCH 5
@@ -43,7 +43,7 @@ void raw_close(void);
 void raw_drive(void);
 struct rpc_hello raw_hello(void);
 void raw_connect(const uint8_t *hello, uint16_t len);
-/* Listen, and write the address to `at`: the peer accepts each connection as its next one. */
+/* Listen, and write the address to `at`. Each accepted connection replaces the previous one. */
 void raw_listen(char *at, size_t len);
 
 /* Write the next packet: begin with a correct head, add items, then send it. */

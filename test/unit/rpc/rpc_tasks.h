@@ -3,8 +3,8 @@
 #define RPC_TASKS_H
 
 /*
- * The pair of rpc_pair.h with two sessions, both sides of which one reactor polls, and tasks of
- * that reactor.
+ * The pair of rpc_pair.h with two sessions. One reactor polls both ends, and runs the tests'
+ * tasks.
  */
 
 #include <leat_reactor.h>
@@ -17,7 +17,7 @@ extern struct leat_reactor *r;
 extern struct leat_tasks *ts;
 extern struct leat_rpc_session *sa[2], *sb[2];
 extern unsigned int nb_accepted; /* sessions accepted by b; the last ones are in sb */
-extern unsigned int nb_done;	 /* requests of a that are done, and were posted without a task */
+extern unsigned int nb_done;	 /* done requests of a that no task waits for */
 extern bool forbids;		 /* b rejects new sessions */
 extern int closed_status;	 /* status with which a session of a was closed last */
 

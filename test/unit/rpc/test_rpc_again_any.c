@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A session connects again. At any moment of that it is closed, its endpoint is shut down, or its
- * peer dies once more.
+ * While a session connects again, after any number of steps, it is closed, its endpoint is shut
+ * down, or its peer dies once more. All requests come back.
  */
 
 #include <string.h>

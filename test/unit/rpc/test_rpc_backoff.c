@@ -237,7 +237,7 @@ test_flapping(void **state)
 	}
 	/*
 	 * With pauses evenly distributed from min to max, the mean of 40 is over a quarter of max;
-	 * with pauses that begin anew at the minimum it would be 1.5 times the minimum.
+	 * if each pause were again one after a first failure, it would be 1.5 times the minimum.
 	 */
 	assert_true(sum / 40 > MAX_US / 4);
 	/* After a session that was up for long enough, the pauses begin at the minimum. */
@@ -467,7 +467,7 @@ test_for(void **state)
 	finish(s);
 }
 
-/* Unless the configuration says so, no session connects again. */
+/* A session connects again only if its configuration asks for it. */
 static void
 test_not_asked(void **state)
 {

@@ -24,7 +24,7 @@
  */
 enum { PULL = 20, PUSH, HOLD, AT_ONCE };
 
-/* The contents of a request. */
+/* Bytes of a request: the transfer to make, and the seed of the contents. */
 struct ask {
 	uint32_t index, seed;
 	uint64_t off, len;
@@ -391,7 +391,7 @@ posted(struct leat_rpc_req req)
 	return one.status;
 }
 
-/* An impossible transfer is refused, by the side that can see it. */
+/* Impossible transfers are refused, some by the side that asks, some by the called side. */
 static void
 test_refused(void **state)
 {
@@ -514,7 +514,7 @@ test_late(void **state)
 	assert_int_equal(ask_for(PULL, &(struct ask){ 0 }), 0);
 }
 
-/* A peer that does not release the memory loses its session. */
+/* The session ends if its peer does not release a cancelled request's memory in time. */
 static void
 test_grace(void **state)
 {

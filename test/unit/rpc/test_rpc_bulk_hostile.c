@@ -198,7 +198,7 @@ MESSAGE(number_future, BOTH, GET, LEN, { m.num++; })
 MESSAGE(message_cut, BOTH, GET, LEN - 8, { (void)m; })
 MESSAGE(type_unknown, BOTH, 7, LEN, { (void)m; })
 
-/* Access to a request that described no memory ends the session. */
+/* Access to memory of a request that has described none ends the session. */
 static void
 test_nothing_described(void **state)
 {
@@ -212,7 +212,7 @@ test_nothing_described(void **state)
 	ended();
 }
 
-/* Access by a slot that is not for transfers ends the session. */
+/* A transfer message in a slot of ordinary requests ends the session. */
 static void
 test_slot_of_others(void **state)
 {
@@ -234,7 +234,7 @@ test_slot_of_others(void **state)
 	assert_int_equal(stats_of(&b).violations[LEAT_RPC_BAD_SLOT], 1);
 }
 
-/* Access to a request that has come back meanwhile is no violation, and touches nothing. */
+/* Access to the memory of a cancelled request is no violation, and touches no memory. */
 static void
 test_gone(void **state)
 {

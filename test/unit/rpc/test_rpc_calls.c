@@ -278,7 +278,8 @@ test_tickets(void **state)
 		busy += req[i].state == 0 && req[i].status == -EBUSY && req[i].refused == 0;
 	assert_int_equal(busy, 2);
 	/*
-	 * A session that is closed while tickets are in use ends, and its text gives their number.
+	 * A session that is closed while tickets are in use ends, and the text of its event gives
+	 * the number of these tickets.
 	 */
 	assert_int_equal(leat_rpc_close(b.accepted, 1000), 0);
 	drive_until(b.nb_ev[LEAT_RPC_CLOSED] == 1 && a.nb_ev[LEAT_RPC_ENDED] == 1);
@@ -431,7 +432,7 @@ setup_busy(void **state)
 	return pair_setup(state);
 }
 
-/* Requests and responses that are longer than the other side takes fail with -EMSGSIZE. */
+/* Requests and responses longer than the other side accepts (100 B) fail with -EMSGSIZE. */
 static void
 test_limits(void **state)
 {

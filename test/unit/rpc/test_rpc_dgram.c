@@ -408,7 +408,7 @@ test_dead(void **state)
 	assert_int_equal(stats_of(&a).sessions + stats_of(&b).sessions, 0);
 }
 
-/* A server that is driven, but takes 5 s to answer, keeps its session. */
+/* A server that takes 5 s to answer keeps its session, since it answers probes meanwhile. */
 static void
 test_slow_handler(void **state)
 {
@@ -626,7 +626,7 @@ test_pace(void **state)
 	unsigned int i;
 
 	(void)state;
-	/* Six packets at least; one in ten round trips, each of 0.2 ms. */
+	/* 32 slots: at least six packets, and after each a pause of ten round trips of 0.2 ms. */
 	assert_true(calls_take(0.1f, 200, MS / 20) > 5 * MS);
 	/* A window that is not usable delays packets, but does not stop the session. */
 	for (i = 0; i < RTE_DIM(windows); i++)

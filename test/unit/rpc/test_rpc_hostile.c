@@ -121,7 +121,10 @@ TEST(message_too_long, LEAT_RPC_OVERSIZE, {
 TEST(version, LEAT_RPC_BAD_VERSION, { raw.head.version++; })
 TEST(token_wrong, LEAT_RPC_BAD_TOKEN, { raw.head.token ^= UINT64_C(1) << 60; })
 TEST(token_of_no_place, LEAT_RPC_BAD_TOKEN, { raw.head.token |= 0xffffffff; })
-/* The peer sends packets with a guessed token of another session: they end its own session. */
+/*
+ * The peer sends a packet whose token names the slot of another session. The other half of a token
+ * is random: the packet ends the peer's own session.
+ */
 static void
 test_token_of_another(void **state)
 {
@@ -130,10 +133,6 @@ test_token_of_another(void **state)
 	bool hit = false;
 
 	(void)state;
-	/*
-	 * The slot is known, the random half of the token is not: every try ends the peer's own
-	 * session.
-	 */
 	raw_begin();
 	raw.head.token = (raw.hello.token & ~UINT64_C(0xffffffff)) | 0;
 	raw_item(request(1, ECHO));
@@ -254,7 +253,7 @@ TEST(response_slot_impossible, LEAT_RPC_BAD_SLOT, {
 		.kind = RPC_RESPONSE, .slot = RAW_SLOTS + RPC_INTERNAL_SLOTS, .len = 8 });
 })
 
-/* The peer sends more packets than it has credits, faster than b takes them: the session ends. */
+/* The peer sends more packets than it has credits, before b grants others: the session ends. */
 static void
 test_overrun(void **state)
 {

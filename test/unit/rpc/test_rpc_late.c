@@ -66,7 +66,7 @@ post_later(struct leat_rpc_session *s, unsigned int i, uint64_t deadline)
 	post1(&reqs[i]);
 }
 
-/* Let the server answer all requests, with bytes that no buffer may get. */
+/* Let the server answer all requests, with bytes that must not reach any buffer. */
 static void
 answer_all(void)
 {

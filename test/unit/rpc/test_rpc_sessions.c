@@ -142,7 +142,7 @@ test_drain_timeout(void **state)
 	drive_until(a.nb_ev[LEAT_RPC_CLOSED] == 1 && req.state == 0);
 	assert_int_equal(a.ev.status, -ETIMEDOUT);
 	assert_int_equal(req.status, -ECANCELED);
-	(void)leat_rpc_close(b.accepted, 0); /* whether b has noticed the end or not */
+	(void)leat_rpc_close(b.accepted, 0); /* b may have noticed the end already */
 	drive_until(stats_of(&b).sessions == 0);
 }
 

@@ -453,7 +453,7 @@ end_open_left(bool stop)
 	assert_int_equal(leat_tasks_destroy(tasks), 0);
 	begin = leat_now();
 	assert_int_equal(leat_reactor_destroy(own), 0);
-	/* Less than the limit of 1 s: neither sessions nor receives were waited for in vain. */
+	/* Less than the limit of 1 s, CLOSE_US of open.c: all sessions and receives have ended. */
 	assert_in_range(leat_now() - begin, 0, leat_us_to_cycles(800000));
 }
 
@@ -576,7 +576,7 @@ test_stop_again(void **state)
 	end_close(&outside);
 }
 
-/* A task that does not end before its session does. */
+/* A task that ends only when its session has ended. */
 static int
 stay(void *arg)
 {

@@ -289,7 +289,7 @@ test_not_driven(void **state)
 	answer = telemetry_ask(sock, cmd);
 	expect(answer, "driven", "\"no\"");
 	assert_null(strstr(answer, "\"posted\""));
-	/* When the context is driven again, it answers. */
+	/* Once both contexts are driven, the request is answered. */
 	expect(ask_driven(cmd), "driven", "\"yes\"");
 }
 

@@ -45,7 +45,7 @@ int pair_stop(void **state);
 /* Open nets and a listener; then a stream between them. */
 void pair_open(void);
 void pair_connect(void);
-/* Close the streams that the test has not closed. */
+/* Close both nets, with the streams that the test has not closed, and destroy the reactor. */
 void pair_close(void);
 
 void pair_turn(void);
@@ -67,11 +67,11 @@ pair_byte(uint64_t at)
 	return (uint8_t)(at * 7 + (at >> 8) * 13 + (at >> 16));
 }
 
-/* Write n test bytes from *at on, as far as there is room. */
+/* Write up to n test bytes, as many as have room; *at is the position, and is advanced. */
 void pair_write(struct leat_stream *s, uint64_t *at, size_t n);
 /*
- * Read at most n bytes, and check them.
- * @return how many
+ * Read at most n bytes, and check them; *at as for pair_write().
+ * @return number of bytes
  */
 size_t pair_read(struct leat_stream *s, uint64_t *at, size_t n);
 

@@ -28,7 +28,7 @@ struct raw {
 	uint64_t notices, announced;
 	uint8_t bufs[RAW_MESSAGES][64];
 	struct leat_op recvs[RAW_MESSAGES];
-	bool repost; /* post receives again */
+	bool repost; /* post each used receive again */
 };
 
 /* Connect to pair.addr, and wait until the connection is up. */

@@ -210,7 +210,7 @@ test_offences(void **state)
 	assert_int_equal(stats.mem, LEAT_STREAM_RX_MIN + LEAT_STREAM_TX_DEFAULT);
 }
 
-/* Messages that are odd, but allowed, do not end the stream. */
+/* Messages that are unusual, but allowed, do not end the stream. */
 static void
 test_odd(void **state)
 {

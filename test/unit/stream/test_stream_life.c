@@ -187,8 +187,8 @@ on_ready_count(struct leat_stream *s, uint32_t ready, void *arg)
 }
 
 /*
- * The callback is called as long as its condition holds, only for watched conditions, and once for
- * the end.
+ * A callback is called in each turn in which the stream is in a watched state, and once for the
+ * stream's end.
  */
 static void
 test_level(void **state)
@@ -487,7 +487,7 @@ test_close_deadline(void **state)
 	assert_int_equal(leat_stream_ready(pair.s) & LEAT_STREAM_CLOSED, 0);
 	later(1000);
 	assert_true((leat_stream_ready(pair.s) & LEAT_STREAM_CLOSED) != 0);
-	/* The peer announced its end, and did not complete it: that is not a clean end. */
+	/* The connection ended before the END of the peer's direction: that is no clean end. */
 	assert_int_equal(leat_stream_error(pair.s), -ECONNRESET);
 }
 
@@ -543,7 +543,7 @@ test_stop(void **state)
 	pair.r = NULL;
 }
 
-/* Neither side is ever ready for the end of its streams. */
+/* The drain() of both nets: never ready for the end of its streams. */
 static int
 drain_never(void *arg, uint64_t until)
 {

@@ -240,7 +240,7 @@ test_close_connecting(void **state)
 	close_client(t, -ECANCELED);
 }
 
-/* The connect was cancelled, and the task has not run since. */
+/* The connect is cancelled, and the net is closed before the task runs again. */
 static void
 test_close_cancelled(void **state)
 {

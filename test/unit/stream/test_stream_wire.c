@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Every byte of every message. */
+/* The control messages, byte by byte, and the immediates of notices. */
 
 #include <string.h>
 
