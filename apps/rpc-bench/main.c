@@ -119,7 +119,7 @@ choose_type(struct rb_bench *b)
 	return -EOPNOTSUPP;
 }
 
-/* End a program without a run, for which end() is not called. */
+/* End the program before its run, when the ranks were not found; end() is not called then. */
 static int
 ranks_failed(struct rb_bench *b)
 {

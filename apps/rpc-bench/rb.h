@@ -86,7 +86,7 @@ enum rb_kind { RB_CALL, RB_ONEWAY, RB_LONG, RB_BULK, RB_KINDS };
 
 enum rb_role { RB_NO_ROLE, RB_LISTEN, RB_CONNECT, RB_SELF, RB_RANKS };
 
-/* Sizes of messages. Each item is equally likely, and each size within an item. */
+/* Sizes of messages: each item is equally likely, and within an item each size from lo to hi. */
 struct rb_sizes {
 	uint32_t n; /* items */
 	uint32_t max;

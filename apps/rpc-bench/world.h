@@ -80,8 +80,8 @@ rb_world_self(const struct rb_world *w)
 /* Return the number of sessions of each node of this process. */
 uint32_t rb_world_peers(const struct rb_world *w);
 /*
- * Return the share of a node of this process in `total`. The shares of all calling lcores differ by
- * 1 at most.
+ * Return the part of `total` calls that an lcore of this process makes. The parts of all calling
+ * lcores differ by 1 at most.
  */
 uint64_t rb_world_share(const struct rb_world *w, uint16_t lcore, uint64_t total);
 /* Return the number of calling lcores of the run. */

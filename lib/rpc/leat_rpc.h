@@ -319,7 +319,7 @@ struct leat_rpc_event {
 	 * ENDED, DOWN:
 	 * - 0: the other side closed cleanly
 	 * - -ECONNREFUSED: the application refused the session, or the other side has as many
-	 *   sessions as it allows; text says which, and the errno or this number
+	 *   sessions as it allows; text says which of the two, with the errno or that number
 	 * - -EPROTO: one side broke the protocol
 	 * - -EPROTONOSUPPORT: the other side does not speak the protocol
 	 * - else as leat_event.status

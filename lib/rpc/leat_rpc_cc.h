@@ -34,8 +34,8 @@ extern "C" {
 struct leat_rpc_cc_state {
 	/**
 	 * out: packets that may be on the way; values above the credits have no effect. 0 and less:
-	 * one packet at a time, leat_rpc_conf.silence_us apart, which is also the longest pause
-	 * after a packet for values between 0 and 1.
+	 * one packet at a time, leat_rpc_conf.silence_us apart. For values between 0 and 1 the
+	 * pause after a packet is at most that long, too.
 	 */
 	float window;
 	uint64_t rtt_ns;  /**< smoothed round trip, ns, set by the library; 0: not known yet */

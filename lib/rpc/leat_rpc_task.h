@@ -24,10 +24,10 @@
  *     for each:
  *         value = leat_rpc_batch_response(batch, i, &len);
  *
- * Only tasks wait; the reactor's pollers go on. They handle what arrives, match responses with
- * their requests, and post responses in one burst; then tasks that have all their responses run. A
- * call is a resource (leat_resource.h): the cancel of its task, or a deadline, ends it at once, and
- * its buffers are the task's again.
+ * Only tasks wait; the reactor's pollers go on. The pollers handle arrived requests, match
+ * responses with their requests, and post responses in one burst; then tasks that have all their
+ * responses run. A call is a resource (leat_resource.h): the cancel of its task, or a deadline,
+ * ends it at once, and its buffers are the task's again.
  *
  * Thread rules: on the reactor's thread; functions that wait, in its tasks.
  */
@@ -64,7 +64,7 @@ struct leat_rpc_reactor_conf {
 
 /**
  * Add a context and its endpoint to a reactor, which polls them. When the reactor stops, tasks may
- * still make calls while they end, for at most a third of the time until the stop's deadline (1 s
+ * still make calls while they end, for at most a quarter of the time until the stop's deadline (1 s
  * if there is none); then all sessions are closed, as by leat_rpc_close(), and the endpoint is shut
  * down. The stop waits until all sessions are closed and all deferred requests answered, and
  * reports those that are not.

@@ -5,7 +5,7 @@
 /*
  * Sessions over datagram endpoints. Each packet has a number, is kept until the other side has
  * acknowledged it, and is sent again if it was lost; the receiver drops duplicates. So every packet
- * that a living session sent is handled once, in any order, and the code above need not know more
+ * that a living session sent is handled once, in any order, and the other files need not know more
  * about datagrams: requests are executed at most once, and a response that is sent again is the
  * packet that was kept.
  *

@@ -231,7 +231,7 @@ server_begin(unsigned int i, char *addr)
 	check(read(from[i][0], addr, LEAT_ADDR_MAX) == LEAT_ADDR_MAX, "read");
 }
 
-/* Use one session that reconnects to each next server without help. */
+/* Use one session, which reconnects by itself to each next server. */
 static void
 lasting(struct leat_rpc_session *s, char *addr)
 {

@@ -275,8 +275,8 @@ test_old_epoch(void **state)
 /* ---- events ---- */
 
 /*
- * The session goes down and up several times before its events are read: repeated events are
- * reported once, in a possible order.
+ * The session goes down and up several times before its events are read: the events in the middle
+ * are left out, and the others come in an order that is possible.
  */
 static void
 test_events(void **state)

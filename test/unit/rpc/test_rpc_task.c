@@ -422,8 +422,9 @@ test_open(void **state)
 }
 
 /*
- * The end of a reactor closes the session that its stop has left open, if there was a stop at all,
- * and destroys context and endpoint; pair_stop() fails if an endpoint is left.
+ * A session is open when its reactor is destroyed, after a stop without time or without a stop:
+ * leat_reactor_destroy() closes it, and destroys context and endpoint. pair_stop() fails if an
+ * endpoint is left.
  */
 static void
 end_open_left(bool stop)
@@ -481,7 +482,10 @@ test_stop(void **state)
 	(void)state;
 	post1(&req);
 	turn_until(b.nb_later == 1);
-	/* Sessions are closed when seven eighths of the time are over: 0.2 s are left for that. */
+	/*
+	 * Sessions have until 1.05 s: seven eighths of the 1.2 s after which the endpoint is shut
+	 * down, three quarters of the stop's time.
+	 */
 	leat_reactor_stop(r, 1600000);
 	while (ret >= 0)
 		ret = leat_reactor_turn(r);
@@ -544,7 +548,7 @@ test_stop_refuses(void **state)
 	end_close(&outside);
 }
 
-/* A further, shorter stop also shortens the close of a session that began with the first one. */
+/* A further, shorter stop also shortens the close of a session, begun by the first stop. */
 static void
 test_stop_again(void **state)
 {

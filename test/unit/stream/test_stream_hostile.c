@@ -277,7 +277,8 @@ test_odd(void **state)
 }
 
 /*
- * A writer whose peer never registers a window, or posts no receives, stalls; no other stream does.
+ * A stream whose peer registers no window, and then posts no receives, can't send; another stream
+ * goes on.
  */
 static void
 test_takes_nothing(void **state)
