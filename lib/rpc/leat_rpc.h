@@ -325,7 +325,7 @@ struct leat_rpc_event {
 	 * - else as leat_event.status
 	 *
 	 * CLOSED:
-	 * - 0
+	 * - 0: no requests were left
 	 * - -ETIMEDOUT: requests were left when the timeout passed
 	 * - else the status with which the session had ended or was down before
 	 */

@@ -110,7 +110,7 @@ session_start(struct leat_rpc_session *s, uint16_t peer)
 {
 	struct leat_rpc *rpc = s->rpc;
 
-	/* In a state other than FREE the session exists already, and connects again. */
+	/* If s is not FREE, it exists already, and connects again. */
 	if (s->state == RPC_FREE) {
 		rpc->free_sessions = s->next_free;
 		rpc->nb_open++;

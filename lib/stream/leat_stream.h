@@ -506,11 +506,12 @@ LEAT_API void leat_stream_info_get(const struct leat_stream *s, struct leat_stre
 
 /** Counters of a net since it was opened. */
 struct leat_stream_net_stats {
-	uint32_t streams;	     /**< streams that exist now, closing ones included */
-	uint64_t mem;		     /**< bytes of windows and send buffers now */
-	uint64_t accepted;	     /**< accepted streams that came up */
-	uint64_t connected;	     /**< streams connected from here that came up */
-	uint64_t refused;	     /**< connections refused: by admit, mem_max or max_streams */
+	uint32_t streams;   /**< streams that exist now, closing ones included */
+	uint64_t mem;	    /**< bytes of windows and send buffers now */
+	uint64_t accepted;  /**< accepted streams that came up */
+	uint64_t connected; /**< streams connected from here that came up */
+	/** connections refused: by admit, for lack of streams or memory, or after unlisten */
+	uint64_t refused;
 	uint64_t closed;	     /**< streams that ended without an error */
 	uint64_t failed;	     /**< streams that ended with an error */
 	uint64_t protocol;	     /**< part of failed: streams whose peer broke the protocol */

@@ -310,7 +310,7 @@ test_feature(void **state)
 /* ---- an end in the middle of transfers ---- */
 
 #define DEFERRED 60	/* type of the request whose memory the tasks pull from */
-#define PULLERS 2	/* together they use more slots than there are for transfers */
+#define PULLERS 2	/* together they need more slots than there are for transfers */
 #define PULL_PACKETS 16 /* each pulls that many packets */
 
 static struct leat_rpc_incoming *pulled_from;
