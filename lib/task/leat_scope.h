@@ -126,7 +126,7 @@ LEAT_API int leat_scope_policy_set(struct leat_scope *s, enum leat_scope_policy 
  * In a cancelled scope the branch is born cancelled: it runs, but each of its waits is refused.
  *
  * The return value may be ignored: when a branch can't be started the whole scope is cancelled,
- * branches that have not begun never do, and leat_scope_wait() returns the error.
+ * branches that have not begun never run, and leat_scope_wait() returns the error.
  *
  * @param s
  *   The scope.
@@ -214,7 +214,7 @@ LEAT_API int leat_scope_winner(const struct leat_scope *s, const char **name, in
  *   - 0: delivered
  *   - -EEXIST: the scope was cancelled before: by a branch, from outside, or with an enclosing
  *     scope
- *   - -EINVAL: the caller is not a branch; a detached task is none
+ *   - -EINVAL: the caller is not a branch (a detached task is not one either)
  */
 LEAT_API int leat_scope_cancel_siblings(void);
 
@@ -253,8 +253,8 @@ LEAT_API int leat_scope_cancel(struct leat_scope *s);
 /**
  * Cancel a task, from anywhere on the thread of its reactor. Never waits. The signal is that of
  * leat_scope_cancel(): it reaches the task exactly once, from whatever sender, and then all
- * branches below it. It follows scopes only: it does not reach tasks that this task has spawned or
- * joins.
+ * branches below the task. The signal follows scopes only: it does not reach tasks that this task
+ * has spawned or joins.
  *
  * A task that has not begun still runs, cancelled from its beginning. The calling task may cancel
  * itself: its waits are refused from then on. A masked task notices the signal when its mask ends.
@@ -446,7 +446,7 @@ LEAT_API void leat_scope_block_leave(struct leat_scope *s);
 	LEAT_TASK_BLOCK(struct leat_task_mask_state, leat_task_unmask, leat_task_mask_begin(),     \
 			LEAT_SCOPE_NAME(leat_block_), LEAT_SCOPE_NAME(leat_once_))
 
-/** Private: run a block with a variable that begin sets up before it, and end gets after it. */
+/** Private: run a block with a variable that begin initializes, and whose address end gets. */
 #define LEAT_TASK_BLOCK(type, end, begin, name, once)                                              \
 	for (const type name LEAT_SCOPE_AT_END(end) = begin, *once = &name; once != NULL;          \
 	     once = NULL)

@@ -58,7 +58,7 @@ struct leat_task_branch {
 
 /**
  * Run functions concurrently, until the first has succeeded: it returned 0 or more. The others are
- * cancelled; functions that have not begun never do.
+ * cancelled; functions that have not begun never run.
  *
  * When a function fails, the next one that is still delayed starts at once.
  *

@@ -11,7 +11,7 @@
 
 #include "debug.h"
 
-/* Copy a name by task_printable(); NULL: no name. The watchdog may read `to` at the same time. */
+/* Copy a name in printable form; NULL: no name. The watchdog may read `to` at the same time. */
 static void
 name_copy(char *to, const char *from)
 {

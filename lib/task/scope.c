@@ -69,8 +69,9 @@ branch_unlink(struct leat_scope *s, struct leat_task *t)
 }
 
 /*
- * Tell whether the next branch may begin. It may not if the scope was cancelled, or an earlier
- * branch could not be started. (branch_main() asks only if one of the unusual flags is set.)
+ * Tell whether a branch of a run (run.c) or of a scope with SCOPE_REFUSED may begin. It may not if
+ * the scope was cancelled, or a branch could not be started. (In other scopes each branch runs;
+ * after a cancel its waits are refused.)
  */
 static __rte_noinline bool
 branch_begins(const struct leat_scope *s)
@@ -101,7 +102,8 @@ branch_main(void *arg)
 
 /*
  * Cancel the scope after a branch could not be started: branches that have begun are cancelled,
- * others never begin. This happens once per round at most, as no branch is added afterwards.
+ * except for the calling one; others never begin. This happens once per round at most, as no branch
+ * is added afterwards.
  */
 static __rte_noinline int
 scope_refuse(struct leat_scope *s, int err)

@@ -63,8 +63,8 @@ first_child(const struct task_node *node, uint32_t n, uint64_t parent)
 }
 
 /*
- * Bring nodes that are sorted by parent into the order of the tree. Siblings follow each other in
- * sorted. place[d] is the index in sorted of the node at depth d on the path to the current node.
+ * Bring nodes that are sorted by parent into the order of the tree. Siblings are adjacent in
+ * sorted[]. place[d] is the index in sorted of the node at depth d on the path to the current node.
  * The walk ends, since a child has a higher id than its parent: there is no cycle.
  */
 static void

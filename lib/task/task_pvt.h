@@ -72,7 +72,7 @@ struct task_wait {
  * leat_tasks_destroy(), so that telemetry, the overflow handler and the watchdog may read any.
  */
 struct leat_task {
-	/* line 0: switching */
+	/* cache line 0: switching */
 	void *sp;		/* context while the task does not run; NULL: not begun */
 	struct leat_task *next; /* next in the list of ready, yielded or free tasks */
 	struct leat_tasks *ts;
@@ -81,8 +81,8 @@ struct leat_task {
 	uint8_t cancel;		/* TASK_CANCELLED */
 	uint8_t masked;		/* > 0: cancellation is ignored */
 	uint8_t detached;
-	int32_t ret; /* return value of fn */
-	uint64_t since;
+	int32_t ret;	/* return value of fn */
+	uint64_t since; /* start of the turn in which it entered its state, cycles */
 	leat_task_fn fn;
 	void *arg;
 
@@ -99,9 +99,9 @@ struct leat_task {
 	struct leat_task *branch_next;
 	struct leat_task **branch_prev;
 	leat_task_fn branch_fn;
-	int *branch_ret;      /* gets the return value of branch_fn; may be NULL */
-	uint32_t branch_mark; /* number of the branch in the scope, and BRANCH_DECIDES */
-	uint32_t scope_room[5];
+	int *branch_ret;	/* gets the return value of branch_fn; may be NULL */
+	uint32_t branch_mark;	/* number of the branch in the scope, and BRANCH_DECIDES */
+	uint32_t scope_room[5]; /* unused: fills the cache line */
 
 	/* line 3 */
 	struct task_tools tools;
@@ -125,7 +125,7 @@ struct task_list {
 
 /* The tasks of a reactor. */
 struct leat_tasks {
-	/* line 0: switching */
+	/* cache line 0: switching */
 	struct leat_task *current; /* running task; NULL: none */
 	void *sp;		   /* context of the reactor while a task runs */
 	struct task_list ready;

@@ -193,7 +193,7 @@ leat_tasks_destroy(struct leat_tasks *ts)
 	ret = leat_poller_remove(ts->poller);
 	if (ret < 0)
 		return ret;
-	/* This comes first: on another thread a change of hog_us may be calling task_watch_*(). */
+	/* First wait until no change of hog_us is in task_watch_*() on another thread. */
 	leat_tune_del(ts->tune);
 	withdraw(ts);
 	release(ts);

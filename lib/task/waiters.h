@@ -35,7 +35,7 @@ task_waiters_remove(struct task_waiter *e)
 		e->list->tail = e->pprev;
 }
 
-/* Take the longest wait off a list. @return NULL: no task waits */
+/* Remove the oldest wait from a list. @return NULL: no task waits */
 static inline struct task_waiter *
 task_waiters_take(struct leat_task_waiters *l)
 {

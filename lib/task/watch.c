@@ -2,9 +2,9 @@
 
 /*
  * The watchdog: a thread that looks at all reactors with tasks now and then, and names a task, a
- * poller, a timer's function or a message that has been running for too long. It reads a few words
- * of each reactor, which switches and turns write anyway. So a switch or a call of a poller reads
- * no clock, and functions that never return are found as well.
+ * poller, a timer's function or a message that has been running for too long. It reads a few fields
+ * of each reactor that each switch and each turn write anyway. So neither a switch nor a call of a
+ * poller reads the clock, and the watchdog also finds functions that never return.
  *
  * The thread runs while any reactor's tasks have a hog_us other than LEAT_TASK_HOG_NEVER, on any
  * CPU, with all signals blocked.
