@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Blocking: the owner sleeps until an endpoint, a descriptor, another thread or a timer has work
- * for it.
+ * Blocking: the owner (the thread that runs the reactor) sleeps until an endpoint, a descriptor,
+ * another thread or a timer has work for it.
  *
  *     owner                                      others
  *     word: compare NONE, exchange for BLOCKED   word = WORK, it was BLOCKED:

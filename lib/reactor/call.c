@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Messages to a reactor, and getting its attention.
+ * Messages to a reactor, and getting the attention of its owner, the thread that runs it.
  *
  *     sender                                owner
  *     ring: put message                     turn ends: word != NONE?

@@ -89,7 +89,7 @@ ep_events(struct leat_timer *timer, void *arg, uint64_t now)
 	} while (n == EVENTS && --rounds > 0);
 
 	RLX_STORE(r->running, NULL);
-	/* Driving connections counts as housekeeping; only events count as work. */
+	/* Without events the endpoint was only driven: count that as housekeeping, not work. */
 	if (total == 0) {
 		RLX_STORE(r->timer_fn, NULL);
 		RLX_ADD(r->hk_cycles, reactor_lap(r));

@@ -11,8 +11,8 @@
  * its generation, and each use of a slot begins a new generation.
  *
  * A check is one system call. While descriptors are active the poller checks in each turn; after
- * ACTIVE_US without events it checks every LOOK_US: a reactor that spins for its endpoints does not
- * pay for silent sockets. A reactor that blocks has this set in its own epoll set (block.c).
+ * ACTIVE_US without events it checks every LOOK_US, so that silent sockets hardly slow a reactor
+ * that spins for its endpoints. A reactor that blocks has this set in its own epoll set (block.c).
  */
 
 #include <errno.h>

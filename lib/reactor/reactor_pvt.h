@@ -6,14 +6,14 @@
 /*
  * Layout of a reactor and its pollers.
  *
- * The writers of each part:
+ * The writers of each part (the owner is the thread that runs the reactor):
  *
  *     struct leat_reactor, leat_poller   the owner; counters and states with relaxed stores, since
  *                                        telemetry reads them
  *     idle_req, spin_us, ...             any thread, relaxed
  *     struct reactor_attn                any thread, to get the owner's attention
- *     slots of pollers, the registry     under reactor_lock, which a turn takes only if it removes
- *                                        a poller
+ *     slots of pollers, the registry     under reactor_lock, which a turn takes only if a poller is
+ *                                        added, removed or paused, or has failed
  *     set                                the owner; see tune.c
  *     stall                              the control thread of lib/tune
  */
@@ -65,7 +65,7 @@ struct ep_poller {
 };
 
 struct leat_poller {
-	/* line 0: everything that a turn touches */
+	/* cache line 0: everything that a turn touches */
 	leat_poller_fn fn;
 	void *arg;
 	uint32_t state;
@@ -97,7 +97,7 @@ struct leat_poller {
 } __attribute__((aligned(LEAT_CACHE_LINE)));
 
 struct leat_reactor {
-	/* line 0: everything that an idle turn touches, besides the pollers and attn */
+	/* cache line 0: everything that an idle turn touches, besides the pollers and attn */
 	struct leat_poller **active; /* pollers called each turn, in this order */
 	uint32_t nb_active;
 	uint32_t effective; /* policy in effect, enum leat_idle_policy but not AUTO */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Stopping: any thread or a signal handler raises a flag; the owner's housekeeping sees it.
+ * Stopping: any thread or a signal handler raises a flag, which the owner (the thread that runs the
+ * reactor) sees in its housekeeping.
  *
  *     RUNNING ---- flag ----> STOPPING ---- all quiet, or deadline ----> (run returns) STOPPED
  *                             turns go on, housekeeping asks pollers
