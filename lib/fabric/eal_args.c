@@ -131,8 +131,8 @@ tune_args(struct eal_args *s, char **argv, int i, int end)
 }
 
 /*
- * Return how many entries from argv[i] on name a plugin of leat's, which is loaded already and not
- * passed to EAL: 2 for "-d", "PLUGIN"; 1 for "-dPLUGIN"; 0 if argv[i] names none.
+ * Return how many entries from argv[i] on name a driver plugin of leat, which is loaded already and
+ * not passed to EAL: 2 for "-d", "PLUGIN"; 1 for "-dPLUGIN"; 0 if argv[i] names none.
  */
 static int
 plugin_args(char **argv, int i, int end)

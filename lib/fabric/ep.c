@@ -212,7 +212,7 @@ ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 	return 0;
 }
 
-/* Create an endpoint. outer: for an inner endpoint, the one whose layer creates it; else NULL. */
+/* Create an endpoint. outer: the endpoint whose layer creates this inner one; else NULL. */
 static struct leat_ep *
 ep_create(struct leat_dev *dev, const struct leat_ep_conf *user_conf, struct leat_ep *outer)
 {

@@ -50,7 +50,7 @@ const char *leat_driver_names(char *buf, size_t len);
 struct rte_kvargs *leat_driver_kvargs(const struct leat_driver *drv, const char *dev_name,
 				      const char *args);
 
-/* Check by its file name whether the value of a -d argument is a driver plugin of leat's. */
+/* Check by its file name whether the value of a -d argument is a driver plugin of leat. */
 bool leat_plugin_is_ours(const char *path);
 
 /* ---- devices ---- */

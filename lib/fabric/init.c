@@ -31,7 +31,7 @@ start_eal(const struct eal_args *s)
 	if (ret < 0) {
 		int err = rte_errno > 0 ? rte_errno : EINVAL;
 
-		/* EAL may have printed its options: the message comes after them. */
+		/* EAL may have printed its options: write them out before the message. */
 		(void)fflush(NULL);
 		return leat_err(err, "EAL did not start: %s (its own messages are above)",
 				rte_strerror(err));

@@ -119,9 +119,9 @@ struct leat_driver {
 	 */
 	void (*ep_abort)(struct leat_ep *ep);
 	/**
-	 * Make the device touch no memory from now on, whatever peers do. Called when no op is in
-	 * flight any more and ep->poll is not called any more, before the first region is
-	 * deregistered. NULL: the device touches no memory by then anyway.
+	 * Make the device touch no memory from now on, whatever peers do. Called once after the
+	 * shutdown, before the next region is deregistered: no op is in flight, and ep->poll is not
+	 * called any more. NULL: the device touches no memory by then anyway.
 	 */
 	void (*ep_halt)(struct leat_ep *ep);
 	/** Tell the peers that the endpoint ends, and free everything. No op is in flight. */

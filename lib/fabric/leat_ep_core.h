@@ -4,10 +4,10 @@
 
 /**
  * @file
- * Layout of an endpoint, in a header only so that post and poll can be inlined. Applications use
- * leat_ep.h and touch no field.
+ * Layout of an endpoint, by cache lines. It is in a header only so that post and poll can be
+ * inlined. Applications use leat_ep.h and touch no field.
  *
- *     line 0   post, poll and what a send needs          written seldom
+ *     line 0   post, poll and what a send needs          rarely written
  *     line 1   output of poll, room, ready list           written by each burst
  *     line 2   the receive queue's head and tail
  *     ...      counters, then everything that is not on the fast path
@@ -50,8 +50,8 @@ enum leat_peer_state {
 /** The part of a peer that the fast path uses. */
 struct leat_peer {
 	struct leat_queue sendq; /**< default queue of the sends and one-sided ops to the peer */
-	void *drv;		 /**< the driver's own */
-	uint64_t drv_word;	 /**< the driver's own, e.g. an address handle */
+	void *drv;		 /**< private to the driver */
+	uint64_t drv_word;	 /**< private to the driver, e.g. an address handle */
 	uint32_t nb_off_queue;	 /**< ops with this peer in leat_op.peer, in flight, not on sendq */
 	uint16_t id;		 /**< index in the table */
 	uint8_t state;		 /**< enum leat_peer_state */
@@ -80,7 +80,7 @@ struct leat_ep {
 	leat_post_fn post;	     /**< what leat_ep_post() calls */
 	leat_poll_fn poll;	     /**< what leat_ep_poll() calls */
 	leat_post_soon_fn post_soon; /**< what leat_ep_post_soon() calls; may be NULL */
-	void *drv;		     /**< the driver's own */
+	void *drv;		     /**< private to the driver */
 	struct leat_peer *peers;     /**< table of nb_peers */
 	uint64_t max_msg;	     /**< largest message and one-sided op, bytes */
 	uint32_t op_mask;	     /**< types that may be posted */

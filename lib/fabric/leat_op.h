@@ -126,7 +126,7 @@ struct leat_op {
 	uint64_t len;
 	/**
 	 * in: NULL for the default (the peer's send queue, or the endpoint's receive queue),
-	 * LEAT_QUEUE_NONE, or a queue of the caller's (see leat_queue.h)
+	 * LEAT_QUEUE_NONE, or a queue that the caller has initialised (see leat_queue.h)
 	 */
 	struct leat_queue *queue;
 	/**

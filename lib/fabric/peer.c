@@ -203,8 +203,8 @@ count_lost(struct leat_ep *ep, const struct leat_peer_cold *cold, uint32_t n)
 
 /*
  * When a connection ends, its ops come back with -ECONNRESET, -ECONNABORTED or -ENOTCONN, often
- * before the driver knows the reason of the end. These ops are counted when it reports the reason:
- * as flushed if the connection ended cleanly, else as errors.
+ * before the driver knows the reason of the end. These ops are counted when the driver reports the
+ * reason: as flushed if the connection ended cleanly, else as errors.
  */
 void
 leat_op_count_failed(struct leat_ep *ep, struct leat_peer *peer, int status)
@@ -259,7 +259,7 @@ leat_peer_down(struct leat_ep *ep, struct leat_peer *peer)
 	} else if (cold->ours) {
 		raise_event(ep, peer, LEAT_EV_CONNECT_FAILED);
 	} else {
-		/* The peer ended before the application learned of its request. */
+		/* The peer ended before its CONNECT_REQ was delivered: deliver no event. */
 		withdraw(ep, peer, LEAT_EV_CONNECT_REQ);
 		peer_release(ep, peer);
 	}

@@ -5,12 +5,12 @@
  *
  *     off     ep->post = drv_post                  ep->poll = drv_poll
  *     on      ep->post = sampled_post              ep->poll = sampled_poll
- *               drv_post(), then notes the time      drv_poll(), then checks the state of the
- *               of each n-th accepted op             noted ops: IDLE ones are being returned
+ *               reads the clock, drv_post(), then    drv_poll(), then checks the state of the
+ *               notes each n-th accepted op          noted ops: IDLE ones are being returned
  *
  * So sampling costs nothing on an endpoint where it is off. A pointer to a noted op stays valid:
  * every poll goes through sampled_poll(), which drops the pointer in the poll that returns the op.
- * Sampling neither reads nor changes the op's input.
+ * Sampling changes no field of an op.
  */
 
 #include <stdlib.h>
