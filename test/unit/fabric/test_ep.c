@@ -366,7 +366,7 @@ test_deadlines(void **state)
 
 /*
  * After a long pause each call of leat_ep_events() still expires PER_CALL ops, though the wheel
- * must sort them first. See DEADLINES_PER_RUN of op.c.
+ * must sort them first. See DEADLINES_PER_RUN in lib/fabric/cancel.c.
  */
 static void
 test_deadlines_after_silence(void **state)

@@ -164,7 +164,10 @@ test_clean_end_is_no_error(void **state)
 static sem_t reading, removed;
 static bool in_use, removed_in_use;
 
-/* Read a device, on telemetry's thread: until it is removed, which must not happen; for 1 s. */
+/*
+ * Called on telemetry's thread while it reads a device: wait 1 s for the device's removal, which
+ * must not happen.
+ */
 static void
 informing(void)
 {
@@ -188,7 +191,7 @@ removing(void)
 	(void)sem_post(&removed);
 }
 
-/* The program ends while telemetry reads a device: leat_cleanup() waits. The last test. */
+/* leat_cleanup() waits while telemetry reads a device. This must be the last test. */
 static void
 test_cleanup_meanwhile(void **state)
 {

@@ -197,8 +197,8 @@ test_options(void **state)
 }
 
 /*
- * Every third op is timed, whatever the bursts: their indices are given behind the posts. Of these,
- * an op that failed is not counted.
+ * Every third op is timed, whatever the bursts; comments behind the posts give the indices of these
+ * ops. A timed op that failed is not counted.
  */
 static void
 test_sample_counts(void **state)

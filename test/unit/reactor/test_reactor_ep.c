@@ -223,7 +223,10 @@ post_send(struct app *a)
 	assert_int_equal(leat_ep_post(a->ep, &op, 1), 1);
 }
 
-/* A send that doesn't complete is aborted in time to come back; the application gets an event. */
+/*
+ * A send that doesn't complete is aborted early enough to come back before the stop's deadline; the
+ * application gets LEAT_EV_SHUTDOWN.
+ */
 static void
 test_ep_stop_aborts(void **state)
 {

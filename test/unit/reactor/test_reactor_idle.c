@@ -226,7 +226,7 @@ test_sleep_until_timer(void **state)
 	leat_timer_init(&timer, on_timer, NULL);
 	leat_timer_start(r, &timer, 33);
 	expiry = timer.node.expiry;
-	/* The wheel may wake the loop in between. */
+	/* The timer wheel may wake the reactor before the expiry, too. */
 	while (fired == 0)
 		test_turns(r, 1);
 	assert_int_equal(test_clock, expiry);

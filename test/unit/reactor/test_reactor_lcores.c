@@ -11,7 +11,7 @@
 
 #include "reactor_test.h"
 
-/* Not more: each round may cost a time slice where other programs keep the CPUs busy. */
+/* Not more, since each round may cost a time slice where other programs keep the CPUs busy. */
 #define ROUNDS 4000
 
 static unsigned int workers[2];

@@ -68,8 +68,8 @@ static const struct reactor_sys os_table = {
 static const struct reactor_sys *real;
 
 /*
- * The worker is called first in a turn. Later in the turn one of these leaves work for the worker,
- * or for a poller whose function is once(), while every poller returns 0: nothing done.
+ * The worker is called first in a turn. Later in the turn one of these gives work to the worker, or
+ * to a poller whose function is once(). All pollers return 0, as if they had done nothing.
  */
 enum giver { POLLER, TICK, MESSAGE, TIMER, WAKE, NEW_POLLER, RESUMED, GIVERS };
 

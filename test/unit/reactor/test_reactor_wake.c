@@ -5,7 +5,7 @@
  * reactor that receives it is asleep, or about to sleep, when it comes. For a second nothing else
  * wakes this reactor, so a lost wake-up shows as an answer that is a second late.
  *
- * The device is the argument, or that of the driver which the program is named after.
+ * The device is the program's argument. Without one, the program's name selects it: device_of().
  */
 
 #include <inttypes.h>
@@ -208,7 +208,7 @@ ping_pong(uint64_t size, unsigned int rounds)
 		assert_int_equal(s[i]->rounds, rounds);
 		assert_int_equal(st.blocks, st.wake_events + st.wake_messages + st.wake_timeouts);
 		assert_true(st.wake_events > 0);
-		/* Seldom the machine itself stands still for LATE_US, without a lost wake-up. */
+		/* Rarely the machine pauses for LATE_US, though no wake-up was lost: allow 2. */
 		assert_in_range(s[i]->late, 0, 2);
 		assert_int_equal(leat_reactor_destroy(s[i]->r), 0);
 	}
@@ -350,7 +350,7 @@ test_between_look_and_sleep(void **state)
 	print_message("%d messages, slept %" PRIu64 " times, %" PRIu64 " of them for a second\n",
 		      SHOTS, slept, lost);
 	assert_int_equal(shot.bad, 0);
-	/* Seldom the machine itself stands still for the second, without a lost wake-up. */
+	/* Rarely the machine pauses for a second, though no wake-up was lost: allow 2. */
 	assert_in_range(lost, 0, 2);
 	assert_int_equal(leat_ep_close(shot.tx, 1000000, NULL, NULL), 0);
 	assert_int_equal(leat_ep_close(shot.rx, 1000000, NULL, NULL), 0);

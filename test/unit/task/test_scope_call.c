@@ -63,8 +63,8 @@ delayed_cancel(void *arg)
 
 	for (i = 0; i < race->delay; i++) {
 		/*
-		 * So in some rounds a function is called before the cancel, however slow the
-		 * machine is.
+		 * With the delay PATIENT count only the turns after the first call of callee(): so
+		 * in some rounds a function is called before the cancel, even on a slow machine.
 		 */
 		if (race->delay == PATIENT && __atomic_load_n(&race->begun, __ATOMIC_RELAXED) == 0)
 			i = 0;

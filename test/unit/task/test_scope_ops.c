@@ -268,8 +268,8 @@ test_resource_is_described(void **state)
 }
 
 /*
- * leat_resource_cancel() of an operation whose task is not cancelled: its result, and the result of
- * the task's wait.
+ * leat_resource_cancel() of an operation whose task is not cancelled: what the resource's cancel
+ * function returns decides the result of this call and that of the task's wait.
  */
 static void
 test_resource_cancel(void **state)

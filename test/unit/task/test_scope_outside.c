@@ -352,8 +352,8 @@ task_from_anywhere(void *arg)
 RULE(test_task_from_anywhere, task_from_anywhere)
 
 /*
- * leat_task_cancel() of NULL, of the calling task, of a task that has not begun, and of a task that
- * has ended.
+ * leat_task_cancel() refuses NULL; after a cancel of the calling task its waits are refused; a task
+ * that has not begun still runs, cancelled from its start; a task that has ended gives -ESRCH.
  */
 static int
 cancels_itself(void *arg)

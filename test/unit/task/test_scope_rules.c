@@ -83,7 +83,7 @@ rule_3_masked(void *arg)
 	r->after = leat_task_cancelled();
 	leat_task_mask(&inner);
 	leat_task_unmask(&inner);
-	/* Masks nest. */
+	/* Masks nest: after the unmask of `inner`, `mask` still holds. */
 	assert_int_equal(leat_task_event_wait(&r->go), 0);
 	leat_task_unmask(&mask);
 	r->next_wait = leat_task_event_wait(&r->go);

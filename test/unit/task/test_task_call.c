@@ -205,7 +205,7 @@ test_stopped(void **state)
 	task = task_test_spawn(&t, "call", call_once, &c);
 	test_turns(t.r, 1);
 	assert_int_equal(leat_reactor_destroy(c.to), 0);
-	/* The wait still names the reactor that is no more. */
+	/* The wait still names the destroyed reactor. */
 	leat_task_info_get(task, &info);
 	assert_string_equal(info.waits, "call to never_run");
 	assert_int_equal(task_test_join(&t, task), -ESHUTDOWN);
@@ -243,7 +243,7 @@ test_caller_stops_meanwhile(void **state)
 	test_turns(c.to, 1);
 	assert_int_equal(c.called, 1);
 	assert_int_equal(leat_tasks_destroy(t->ts), -EBUSY);
-	/* The call's answer waits in the ring; the task ends in the next run. */
+	/* The call's answer waits in the inbox of t->ts; the task ends in the next run. */
 	leat_task_detach(leat_task_spawn(t->ts, "end", call_once, &c));
 	leat_reactor_stop(t->r, LEAT_REACTOR_STOP_NO_DEADLINE);
 	assert_int_equal(leat_reactor_run(t->r), 0);
@@ -299,7 +299,7 @@ pair_caller(void *arg)
 	int ret = pair_calls(pt, UINT32_MAX);
 
 	assert_true(ret == -ESHUTDOWN || ret == -ECANCELED);
-	/* A last call during the stop. */
+	/* A masked task makes up to three more calls during the stop. */
 	if (pt->masked) {
 		ret = leat_task_masked(pair_calls(pt, 3));
 		assert_true(ret == -ESHUTDOWN || ret == 0);

@@ -453,7 +453,7 @@ test_watchdog(void **state)
 	log_free();
 }
 
-/* A task "family" that joins its child, and a task "orphan" whose parent has ended. */
+/* For test_stop_names(): a task "family" joins its child; the parent of "orphan" has ended. */
 static int
 stubborn(void *arg)
 {

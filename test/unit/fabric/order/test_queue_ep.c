@@ -137,7 +137,7 @@ drv_connect(struct leat_ep *ep, struct leat_peer *peer, const char *addr,
 	return 0;
 }
 
-/* The ops of the peer come back; then the peer is up again, as if reconnected at once. */
+/* Finish the peer's ops. The peer stays UP, as if it had reconnected at once. */
 static void
 drv_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, const char *text)
 {
@@ -328,7 +328,7 @@ test_random_runs(void **state)
 		qm_fini(&m);
 		disconnects += nb_disconnect;
 	}
-	/* Over 100 runs or more, there must be more than one disconnect in 10 runs. */
+	/* In 100 runs or more there must be more than one disconnect per 10 runs. */
 	if (nb_runs >= 100)
 		assert_true(disconnects > nb_runs / 10);
 }
