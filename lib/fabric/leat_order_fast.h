@@ -33,10 +33,10 @@ extern "C" {
 
 /**
  * Do leat_op_finish() with status 0 and full length for n ops that were sent to one peer, in the
- * order of sending, ring[from & mask] first: for devices that complete in order. The ring holds all
- * sends to the peer that are with the device. The run updates endpoint and queue once for all of
- * them. It ends before an op that is not on the default queue, has a deadline, or finds no room in
- * the output of poll; while the send queue holds ops back, the run is empty.
+ * order of sending; the first is ring[from & mask]. For devices that complete in order: the ring
+ * holds all sends to the peer that are with the device. Updates endpoint and queue once for all the
+ * ops. Stops before an op that is not on the default queue, has a deadline, or finds no room in the
+ * output of poll. While the send queue holds ops back, finishes none.
  * @return how many of the n ops were finished; the caller finishes the next one with
  *   leat_op_finish()
  */

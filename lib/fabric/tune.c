@@ -22,7 +22,7 @@
 #define RLX_LOAD(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)
 #define RLX_STORE(x, v) __atomic_store_n(&(x), (v), __ATOMIC_RELAXED)
 #define BIT(setting) (UINT64_C(1) << (setting))
-/* Values of inline_max and signal_interval in endpoint.toml with which the driver chooses. */
+/* Values of inline_max and signal_interval in endpoint.toml that let the driver choose. */
 #define AUTOMATIC_INLINE (-1)
 #define AUTOMATIC_SIGNAL 0
 #define SIZE_BITS                                                                                  \

@@ -45,7 +45,7 @@ struct reactor_message {
 struct reactor_ring {
 	uint64_t mask;
 	uint64_t tail __attribute__((aligned(LEAT_CACHE_LINE))); /* next ticket; senders write */
-	uint64_t head __attribute__((aligned(LEAT_CACHE_LINE))); /* ticket to take next; owner's */
+	uint64_t head __attribute__((aligned(LEAT_CACHE_LINE))); /* next to take; owner writes */
 	struct reactor_message cell[] __attribute__((aligned(LEAT_CACHE_LINE)));
 };
 

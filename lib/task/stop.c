@@ -80,7 +80,7 @@ stop_ask(struct leat_tasks *ts)
 	stop_cancel(ts, AT_ONCE);
 	if (task_nb_left(ts) == 0)
 		return 0;
-	/* No task may have yielded: a yield lets the pollers run first. */
+	/* Not after a task has yielded: the pollers must run before that task does. */
 	if (task_nb_left(ts) == task_nb_ready(ts) && ts->yielded.head == NULL) {
 		(void)task_poll(ts, leat_now());
 		if (task_nb_left(ts) == 0)

@@ -48,7 +48,7 @@ static const struct task_wait_type mutex_type = {
 	.describe = task_waiters_describe,
 };
 
-/* The lock at the end of leat_task_cond_wait(), which can't be cancelled. */
+/* The wait for the lock at the end of leat_task_cond_wait(), which can't be cancelled. */
 static const struct task_wait_type mutex_again_type = {
 	.name = "mutex",
 	.describe = task_waiters_describe,

@@ -287,7 +287,7 @@ task_nb_left(const struct leat_tasks *ts)
 }
 
 /*
- * Count the ready and yielded tasks: each time that a task becomes ready it gets the CPU once.
+ * Count the ready and yielded tasks: how often tasks became ready, less how often one got the CPU.
  * Exact on the reactor's thread only: another thread reads the two counters at different moments.
  */
 static inline uint32_t

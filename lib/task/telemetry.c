@@ -43,7 +43,7 @@ struct shown {
 	uint32_t depth;
 };
 
-/* A request, freed by the side that drops the last reference: an answer may come too late. */
+/* A request. The side that drops the last reference frees it: an answer may come too late. */
 struct question {
 	pthread_mutex_t lock;
 	pthread_cond_t done_cond;

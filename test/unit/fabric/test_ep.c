@@ -183,7 +183,7 @@ test_requests(void **state)
 	leat_peer_down(ep, p);
 	assert_int_equal(leat_ep_events(ep, evs, 4), 0);
 
-	/* The request is withdrawn after it was seen, before the answer. */
+	/* A request that was withdrawn after it was seen can't be accepted any more. */
 	p = leat_peer_request(ep, "d:1", NULL, 0);
 	event(ep, LEAT_EV_CONNECT_REQ, p->id);
 	leat_peer_closing(ep, p, -ECONNRESET, "went");
@@ -208,8 +208,8 @@ test_peer_table_is_bounded(void **state)
 	for (i = 0; i < 4; i++)
 		leat_peer_failed(ep, &ep->peers[id[i]], -ETIMEDOUT, "no");
 	/*
-	 * When a call of leat_ep_events() has returned the event of a peer's end, the peer's id is
-	 * given out again after the next call, not before.
+	 * A peer id becomes free in the leat_ep_events() call after the one that returned the event
+	 * of the peer's end, not before.
 	 */
 	assert_int_equal(leat_ep_connect(ep, "there:1", NULL), -ENOSPC);
 	assert_int_equal(leat_ep_events(ep, ev, 2), 2);
@@ -389,7 +389,7 @@ test_deadlines_after_silence(void **state)
 				 (i * UINT64_C(7919) % OPS) * UINT64_C(16660000);
 		post1(ep, &op[i]);
 	}
-	/* All deadlines but the last have expired; each call takes up to PER_CALL of them. */
+	/* All deadlines but the last have expired: each call ends up to PER_CALL of the ops. */
 	clock_ns += UINT64_C(3000000) + (OPS - 1) * UINT64_C(16660000) - 1;
 	for (left = OPS - 1; left > 0; left -= RTE_MIN(left, PER_CALL)) {
 		uint64_t expired = ep->stats.expired;

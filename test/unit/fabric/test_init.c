@@ -312,10 +312,7 @@ test_driver_list(void **state)
 	assert_int_equal(n, 1);
 }
 
-/*
- * A plugin that the loader refuses is reported with the loader's reason, after those that were
- * loaded.
- */
+/* A plugin that the loader refuses is listed after the loaded drivers, with the loader's reason. */
 static void
 test_driver_that_does_not_load(void **state)
 {

@@ -116,7 +116,8 @@ test_settings_of_the_program(void **state)
 }
 
 /*
- * Sizes in the file replace the program's, as far as the device allows; so do the other settings.
+ * Sizes in the file replace the program's, as far as the device allows. The other settings apply
+ * as well.
  */
 static void
 test_settings_of_a_file(void **state)
@@ -303,8 +304,8 @@ other_poll(struct leat_ep *ep)
 }
 
 /*
- * A driver changes its poll function while ops are timed; the endpoint is closed while ops are
- * timed.
+ * If the driver changes its poll function while ops are timed, sampling stays on. If the endpoint
+ * is shut down then, each op is returned.
  */
 static void
 test_sample_while_it_ends(void **state)

@@ -155,10 +155,7 @@ test_levels(void **state)
 	look(reactor);
 	assert_int_equal(a.events, EPOLLHUP);
 
-	/*
-	 * The poller that looks at descriptors has a name; each look with an event is a busy run of
-	 * it.
-	 */
+	/* The poller of the descriptors has a name. Each look with an event is a busy run of it. */
 	assert_string_equal(leat_poller_name(&reactor->pollers[0]), "descriptors");
 	leat_poller_stats_get(&reactor->pollers[0], &s);
 	assert_int_equal(s.busy_runs, a.calls);

@@ -339,7 +339,7 @@ test_many(void **state)
 
 /*
  * On a kernel without guard markers, LEAT_TASK_GUARD_AUTO gives most of so many stacks a canary.
- * Here all have one.
+ * Here all stacks have one, on any kernel.
  */
 static void
 test_many_canaries(void **state)

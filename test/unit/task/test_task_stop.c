@@ -74,7 +74,7 @@ test_spawned_nested(void **state)
 
 /*
  * A task that cleans up spawns more tasks at once than existed before. Their blocks come after all
- * blocks that existed when the stop began to cancel tasks, block by block.
+ * blocks that existed when the stop began, so the stop does not look at them.
  */
 #define CROWD (SANITIZED ? 500 : 3000)
 

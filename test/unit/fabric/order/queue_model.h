@@ -86,7 +86,7 @@ struct qm_queue {
 	struct qm_fifo fifo;
 	uint64_t posted, returned, held, held_time;
 	uint32_t held_now, held_max;
-	uint64_t posted0, returned0; /* the layer's counters at the begin */
+	uint64_t posted0, returned0; /* the layer's counters at the start */
 };
 
 /* The parameters of a run. */
@@ -112,7 +112,7 @@ enum qm_order {
 	QM_RANDOM,   /* any op in flight */
 	QM_IN_ORDER, /* the oldest of some queue */
 	QM_NEWEST,   /* the last one started */
-	QM_BLOCKED,  /* any op, but seldom the oldest of a queue */
+	QM_BLOCKED,  /* any op, but rarely the oldest of a queue */
 	QM_ORDERS,
 };
 

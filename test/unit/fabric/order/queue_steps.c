@@ -226,7 +226,7 @@ void
 qm_do_tick(struct qm *m)
 {
 	/*
-	 * Advance the clock by up to 4, 64, 1 Ki, 16 Ki, 256 Ki or 4 Mi ns; seldom by 256 s, near
+	 * Advance the clock by up to 4, 64, 1 Ki, 16 Ki, 256 Ki or 4 Mi ns; rarely by 256 s, near
 	 * the wrap of held_since.
 	 */
 	if (qm_chance(m, 2))

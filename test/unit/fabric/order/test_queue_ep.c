@@ -66,7 +66,7 @@ drv_ep_open(struct leat_ep *ep, const struct leat_ep_conf *conf)
 	return 0;
 }
 
-/* Finish the matching ops with a status; from the last to the first, to make ordering hard. */
+/* Finish the matching ops, the last one first, so that the layer must put them in order. */
 static void
 finish_all(uint16_t peer, bool recv_only, int status)
 {
