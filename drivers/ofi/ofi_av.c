@@ -12,8 +12,8 @@
 #include "ofi_read.h"
 
 /*
- * Indices of an FI_AV_TABLE are small. If a provider gives a larger one, messages from that address
- * have no source.
+ * Indices of an FI_AV_TABLE are small. If a provider gives an address an index from this limit on,
+ * messages from that address have no source.
  */
 #define ADDR_INDEX_MAX (1u << 20)
 /* us. How long an address stays in the AV after its last peer left. */

@@ -7,7 +7,7 @@
  *
  *     UP --the exchange says BYE, or breaks, or this side disconnects--> ENDING
  *
- *     ENDING   the peer's receives are cancelled; the provider completes the ops that it can
+ *     ENDING   receives that name the peer are cancelled; the provider completes what it can
  *       |      ... until all ops have completed; after OFI_GRACE_US the driver finishes the rest
  *       v
  *     the address leaves the AV (now, or when that is safe), leat_peer_down()
@@ -635,8 +635,8 @@ ofi_conn_broken(struct ofi_ep *e, uint16_t peer)
 }
 
 /*
- * End a peer whose provider connection broke, once broken_deadline has passed: because its death
- * was not reported by then, the peer is alive.
+ * End a peer whose provider connection broke, once broken_deadline has passed. The peer is alive:
+ * if it had died, the exchange would have reported that by now.
  */
 static void
 broken_step(struct ofi_ep *e, struct leat_peer *peer, uint64_t now)

@@ -80,7 +80,7 @@ ofi_slots_foreach(struct ofi_ep *e, void (*fn)(struct ofi_ep *e, struct ofi_slot
 	}
 }
 
-/* Finish a slot's op. If recv is a constant the compiler drops the other branch. */
+/* Finish a slot's op. recv: it is a receive; if recv is a constant, the compiler drops branches. */
 static inline __attribute__((always_inline)) void
 finish(struct ofi_ep *e, struct ofi_slot *s, int status, uint64_t len, bool recv)
 {

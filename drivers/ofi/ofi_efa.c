@@ -73,7 +73,7 @@ ofi_efa_status(const struct fi_cq_err_entry *err)
 		return -ECONNRESET;
 	case EFA_REMOTE_ERROR_RNR:
 	case EFA_REMOTE_ERROR_BAD_STATUS:
-	case EFA_REMOTE_ERROR_BAD_LENGTH: /* a receive of the provider's own, not of the caller's */
+	case EFA_REMOTE_ERROR_BAD_LENGTH: /* too short: the provider's receive, not the caller's */
 		return -EREMOTEIO;
 	default:
 		return ofi_errno(err->err);

@@ -12,8 +12,8 @@
  *     provider:  A cancelled                    A returns with N, its buffer untouched
  *        or:     a message arrived in A         A returns with the message, B is the new carrier
  *
- * There is one carrier at a time, so notices arrive in order. While notices wait and no posted RECV
- * fits, the next RECV that fits takes a notice when it is posted, and never goes to the provider.
+ * There is one carrier at a time, so notices arrive in order. While notices wait and no RECV is
+ * posted, a RECV that fits one completes as soon as it is posted, and never goes to the provider.
  *
  * Posted RECVs are linked in the order of posting only from the first notice on, and cost nothing
  * before.
@@ -173,7 +173,7 @@ ofi_notice_take(struct ofi_ep *e, struct leat_op *op)
 	uint32_t i;
 
 	/*
-	 * While older RECVs are posted, the oldest of them carries the notice: see
+	 * While older RECVs are posted, the oldest that fits carries the notice: see
 	 * ofi_notice_run().
 	 */
 	if (e->recv_head != NULL)

@@ -31,9 +31,9 @@
  * on its behalf, and other connections to that address are not disturbed.
  *
  *     provider                       place
- *     driver chooses the keys        offset in a region whose key is the same in all endpoints: a
- *                                    wrong key would end the provider's connection, which belongs
- *                                    to the endpoint with this address
+ *     driver chooses the keys        offset in a region whose key is the same in all endpoints. So
+ *                                    no READ has a wrong key, which would break the provider's
+ *                                    connection to the endpoint that has the address
  *     provider chooses them (efa)    address and key, as the other side names them. A peer that may
  *                                    write and read memory of an endpoint can make a statement
  *                                    there in that endpoint's name

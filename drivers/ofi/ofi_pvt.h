@@ -82,7 +82,7 @@ enum ofi_quirk {
 	OFI_Q_CLOSE_LAST = 1 << 3,
 	/* the initiator checks keys itself: they hold length and rights */
 	OFI_Q_KEY_SEALED = 1 << 10,
-	/* works by named shared memory, signal handlers and copies by process_vm_readv() */
+	/* uses named shared memory, signal handlers, and process_vm_readv() to copy */
 	OFI_Q_SHM = 1 << 4,
 	/* a READ of 0 B never completes: the driver completes it */
 	OFI_Q_NO_READ0 = 1 << 5,
@@ -106,7 +106,7 @@ enum ofi_quirk {
 	OFI_Q_MASKS_STAY = 1 << 16,
 	/* aborts the process when it has an error to report and no event queue */
 	OFI_Q_EVENTS = 1 << 17,
-	/* the provider returns a failed op's context once for each of its packets */
+	/* the provider returns a failed op's context once for each of its packets that failed */
 	OFI_Q_FAILS_AGAIN = 1 << 18,
 	/* after the driver ended an op by force, the provider still accesses the op's buffer */
 	OFI_Q_ENDED_READS = 1 << 19,
@@ -139,8 +139,8 @@ struct ofi_provider {
 	bool needs_address;   /* takes iface= and src= */
 	bool wait;	      /* its CQ has a descriptor that wakes a sleeper, see ofi_wait.c */
 	/*
-	 * depths that fi_getinfo grants on request, where it reports smaller ones unasked; 0: do
-	 * not ask for more
+	 * depth that fi_getinfo grants if it is asked for; if not asked, fi_getinfo reports a
+	 * smaller one. 0: the driver does not ask
 	 */
 	uint32_t depth_ask;
 	const char *check; /* advice for error messages when the provider has no device */
@@ -281,6 +281,10 @@ static_assert(sizeof(struct ofi_slot) == 2 * LEAT_CACHE_LINE, "a slot is two lin
 
 /* ---- proofs ---- */
 
+/*
+ * A statement: bytes that one side writes in its own memory for the other side to READ. It proves
+ * that the provider address which the writer named is the writer's own, see ofi_proof.c.
+ */
 #define OFI_NONCE 16
 /* Bytes that are sent along with an address: nonce, place and key of the sender's statement. */
 #define OFI_PROOF_LEN 32
@@ -385,7 +389,7 @@ struct ofi_ep {
 	/* OFI_Q_SINK_FAULT: the sink's mark may be overwritten; renew it once the CQ is empty */
 	bool sink_dirty;
 	bool sealed; /* remote keys are sealed, see ofi_mr.c */
-	/* first op type for which post calls special(): WRITE; or for none: LEAT_OP_TYPES */
+	/* post calls special() for this op type and all later ones; LEAT_OP_TYPES: for none */
 	uint8_t rma_special;
 	bool closing;	  /* fid is closed, or is used no more */
 	bool drain_hit;	  /* some address on the draining list has drain_hit */
@@ -538,8 +542,8 @@ bool ofi_notice_run(struct ofi_ep *e);
 /* May more completions be read? Not while too many notices wait. */
 bool ofi_notice_room(const struct ofi_ep *e);
 /*
- * If a waiting notice fits a RECV that is being posted, complete the RECV with the oldest such
- * notice. @return whether one fitted
+ * If no other RECV is posted, and a waiting notice fits the RECV that is being posted, complete the
+ * RECV with the oldest such notice. @return whether the RECV is complete
  */
 bool ofi_notice_take(struct ofi_ep *e, struct leat_op *op);
 /* Complete a carrier, whose cancel has completed, with its notice. */
@@ -620,7 +624,10 @@ bool ofi_drain_all(struct ofi_ep *e, struct ofi_addr *a);
  * posted for later messages. ofi_drain_end() ends it.
  */
 void ofi_drain_begin(struct ofi_ep *e, struct ofi_addr *a);
-/* Begin to drain while completions are handled: the next poll makes the first pass, at its end. */
+/*
+ * Begin to drain; may be called while completions are handled. The first pass is made at the end of
+ * this poll or the next one.
+ */
 void ofi_drain_soon(struct ofi_ep *e, struct ofi_addr *a);
 /*
  * Continue to drain. @return true: no message came for QUIET_US, or the time limit LIMIT_US has

@@ -234,7 +234,10 @@ static void __attribute__((noinline, cold)) log_no_slot(struct ofi_ep *e)
 		 e->dev->name, leat_ep_name(e->ep), e->nb_orphans);
 }
 
-/* Refuse the op of a failed call, or accept and fail it. @return whether it was accepted */
+/*
+ * Handle the failure of the libfabric call that posts an op: FI_EAGAIN refuses the op; after any
+ * other error the op is accepted, and fails. @return whether it was accepted
+ */
 static bool __attribute__((noinline, cold))
 post_failed(struct leat_ep *ep, struct leat_op *op, ssize_t ret)
 {

@@ -339,7 +339,7 @@ fence(void)
 void
 ring_link_report_closed(struct ring_link *link, enum ring_closed closed)
 {
-	/* edge CLOSED: all slots of this side come before; pairs with the peer's their_closed() */
+	/* Edge CLOSED (ring_shared.h): after all slots of this side; pairs with their_closed(). */
 	__atomic_store_n(&link->mine->closed, (uint32_t)closed, __ATOMIC_RELEASE);
 	if (link->reach != NULL)
 		fence();
@@ -525,7 +525,7 @@ on_connected(struct shm_ep *se, struct ring_link *link, const struct leat_exchan
 static uint32_t
 their_closed(const struct ring_link *link)
 {
-	/* edge CLOSED: pairs with ring_link_report_closed() of the peer */
+	/* Edge CLOSED (ring_shared.h): pairs with the peer's ring_link_report_closed(). */
 	return __atomic_load_n(&link->theirs->closed, __ATOMIC_ACQUIRE);
 }
 

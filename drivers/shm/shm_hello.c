@@ -13,7 +13,8 @@
  *     22  flags (16 bits): 1: the sender may sleep; 2: peers can make the sender's processors
  *         execute a fence; 4: the sender shares memory
  *
- * The sender's want of marks (ring_mark.h) is in the lane, whose descriptor comes with the hello.
+ * Whether the sender asks for marks (dir.want, ring_mark.h) is in the lane, whose descriptor comes
+ * with the hello.
  */
 
 #include "leat_le.h"

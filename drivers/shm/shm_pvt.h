@@ -17,7 +17,7 @@
  *
  *     lane     a direction of the connection; its producer creates it, both sides write it
  *     asleep   one word of the endpoint; peers can only read it
- *     board    marks of the endpoint's connections; all its peers write it
+ *     board    a bit, the mark, per connection of the endpoint; its peers set it (ring_mark.h)
  *     share=1  see shm_share.h
  *
  * A peer can write anything into lanes and boards. It can't shrink them (they are sealed), nor
