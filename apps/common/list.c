@@ -12,7 +12,7 @@
 
 #include "list.h"
 
-/* Print state: a list's key is printed with its first item only, further items stand below it. */
+/* A list's key is printed in front of its first item only; further items stand below that item. */
 struct text_list {
 	const char *key; /* key of the list being printed, or NULL */
 };

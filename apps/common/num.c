@@ -17,7 +17,7 @@ parse(const char *s, size_t len, uint64_t unit, uint64_t max, uint64_t *out)
 	const char *sfx;
 	uint64_t v, mul = 1;
 
-	/* strtoull() accepts signs and blanks, an option's value must not have them */
+	/* strtoull() accepts signs and blanks, which an option's value must not have */
 	if (len == 0 || len >= sizeof(buf) || !isdigit((unsigned char)s[0]))
 		return -EINVAL;
 	memcpy(buf, s, len);

@@ -18,7 +18,7 @@ number(const char *opt, const char *val, uint32_t min, uint32_t max, uint32_t *o
 
 	errno = 0;
 	v = strtoul(val, &end, 10);
-	/* strtoul() accepts spaces and signs, an option's value must not have them. */
+	/* strtoul() accepts spaces and signs, which an option's value must not have. */
 	if (val[0] < '0' || val[0] > '9' || *end != '\0')
 		return leat_err(EINVAL, "%s: '%s' is not a number", opt, val);
 	if (errno == ERANGE || v < min || v > max)

@@ -137,7 +137,10 @@ in_group(const char *status, uint64_t gid)
 	return false;
 }
 
-/* The ids are read from /proc/self/status below the root: with --root, those of the copy. */
+/*
+ * Does the file's mode permit this user to read and write it? The user's ids come from
+ * /proc/self/status below the root: with --root, from the copy.
+ */
 static bool
 mode_permits(const struct dr *d, const struct stat *st)
 {

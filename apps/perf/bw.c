@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Streaming: at most `limit` messages in flight, posted in bursts of `burst`. Settings can change
- * both, in a tick and every TURNS turns.
+ * Streaming: at most `limit` messages in flight, posted in bursts of `burst`. An agent can change
+ * both by settings, which the loop applies in each tick and every TURNS turns.
  *
  *     txp   | 0 1 2 ... W-1 | 0 1 2 ... W-1 |     the ops twice, so that a burst is contiguous
  *                     head ^---burst---^          wherever it begins

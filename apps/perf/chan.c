@@ -19,7 +19,10 @@ perf_rx_repost(struct perf_side *s, struct leat_op **ops, uint32_t n)
 		if (unlikely(got < k))
 			break;
 	}
-	/* Keep those without room for the next tick. If ops is rx_wait, they move to its start. */
+	/*
+	 * The device has no room for the others: keep them for the next tick. If ops is rx_wait,
+	 * they move to its start.
+	 */
 	for (; unlikely(i < n); i++)
 		s->rx_wait[s->nb_rx_wait++] = ops[i];
 }

@@ -15,7 +15,7 @@
 
 /* Maximum number of bytes of all buffers of one kind, unless a single buffer is larger. */
 #define BUDGET (UINT64_C(256) << 20)
-/* Ops of a ping-pong, more than 1: the next message may start before the last send completes. */
+/* Ops of a ping-pong. More than 1, since the next send may be posted before the last completes. */
 #define LAT_TX 4
 #define LAT_RX 8
 

@@ -75,7 +75,7 @@ single_size(const struct perf_options *o, uint64_t *size)
 	return true;
 }
 
-/* A histogram of one size has a histogram of the same size beside it, and nothing else. */
+/* If this run draws the histogram of a size, the earlier run must have histograms of it only. */
 static int
 check_earlier(const struct perf_options *o)
 {

@@ -215,7 +215,7 @@ draw_sizes(FILE *f, const struct plot_run *runs, unsigned int nb_runs, enum plot
 	}
 	if (y.max == 0)
 		return -ENODATA;
-	/* A single size is in the middle. */
+	/* Put a single size in the middle of the axis. */
 	if (!zero && x.min == x.max && x.min > 1) {
 		x.min /= 2;
 		x.max *= 2;

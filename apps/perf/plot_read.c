@@ -66,7 +66,7 @@ add_result(struct plot_run *run, struct json_object *o, const char *test)
 	row = plot_run_add(run, text_of(o, "op"), (uint64_t)number_of(o, "bytes"));
 	if (row == NULL)
 		return -ENOMEM;
-	/* number_of() returns 0 also for what is no size. */
+	/* number_of() also returns 0 if there is no valid size: accept it only if 0 was written. */
 	if (row->size == 0 &&
 	    (!json_object_object_get_ex(o, "bytes", &bytes) ||
 	     !json_object_is_type(bytes, json_type_int) || json_object_get_int64(bytes) != 0))

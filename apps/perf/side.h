@@ -389,7 +389,7 @@ int perf_openloop(struct perf_side *s, struct perf_phase *ph);
 int perf_serve(struct perf_side *s);
 int perf_serve_write(struct perf_side *s); /* in lat_write.c */
 
-/* Samples that are stored before they are recorded in one go: recording delays messages. */
+/* Number of samples that are stored, then recorded all at once, since recording delays messages. */
 #define PERF_SAMPLES 2048
 
 struct perf_samples {

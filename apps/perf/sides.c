@@ -2,8 +2,8 @@
 
 /*
  * Which side runs on which lcore. A side is a loop that runs as the only task of its lcore and
- * never returns to the reactor: nothing runs between two of its polls. The reactors of lcores
- * without a side block.
+ * never returns to the reactor: nothing runs between two of its polls. An lcore that has no side
+ * has a reactor that blocks.
  *
  *     --listen     server on the main lcore
  *     --connect    client on the last lcore
