@@ -452,7 +452,7 @@ static void __attribute__((noinline, cold)) read_errors(struct ofi_ep *e)
 }
 
 /*
- * Read up to max completions. Each call also drives the provider; with max 0 it does nothing else.
+ * Read up to max completions. Each call also drives the provider; a call with max 0 does only that.
  */
 static inline __attribute__((always_inline)) unsigned int
 read_some(struct ofi_ep *e, unsigned int max)

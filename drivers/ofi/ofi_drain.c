@@ -23,8 +23,8 @@
  *               until one finds no message, then close the connection, see close_dead(). Silence
  *               alone proves little, with a busy processor or TCP's timeouts
  *
- * A receive that the caller posted before is older than the standing one, and gets the message. If
- * messages of the same sender were discarded before it, that message comes after a gap, so the
+ * If the caller posted a receive before the standing one, the caller's receive gets the message. If
+ * earlier messages of the same sender were discarded, this message comes after a gap, so the
  * receive fails with -ECONNRESET.
  */
 

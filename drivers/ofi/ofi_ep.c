@@ -103,9 +103,9 @@ open_ep(struct ofi_ep *e)
 }
 
 /*
- * Open the endpoint, and keep the application's signal handlers. At its first endpoint the shm
- * provider takes over four signals, to clean up when the process is killed. The driver gives the
- * signals back to the application: memory is cleaned up when endpoints are closed.
+ * Open the endpoint, and keep the application's signal handlers. With its first endpoint the shm
+ * provider installs handlers for four signals, to clean up when the process is killed. The driver
+ * restores the application's handlers: memory is cleaned up when endpoints are closed.
  */
 static int
 open_ep_signals_kept(struct ofi_ep *e)
@@ -476,7 +476,7 @@ ofi_ep_cancel(struct leat_ep *ep, struct leat_op *op)
 	struct ofi_slot *s = op->drv_ctx;
 
 	if (!leat_op_is_recv(op))
-		return -EOPNOTSUPP; /* no provider recalls a send */
+		return -EOPNOTSUPP; /* no provider can cancel a send */
 	ofi_slot_cancel(e, s);
 	return 0;
 }

@@ -19,8 +19,8 @@
  * before.
  *
  * Bounded: while NOTICES_STOP or more notices wait, no completion is read until a RECV is posted,
- * and providers hold back the senders. While a carrier's cancel is under way, reading goes on,
- * because the cancel's completion comes after others.
+ * and providers hold back the senders. While a carrier's cancel is under way, the driver continues
+ * to read, because other completions may be in the CQ before the cancel's.
  */
 
 #include <stdlib.h>

@@ -43,7 +43,7 @@ static const struct ofi_provider providers[] = {
 		 * - FAILS_AGAIN: an op of several packets gets one error entry per failed packet
 		 *   (rxr_pkt_cmd.c rxr_pkt_handle_send_error(); the entry is not released, rxr_cq.c
 		 *   rxr_cq_write_tx_error()).
-		 * - ENDED_READS: neither a send nor a READ can be taken back. A peer that resumes
+		 * - ENDED_READS: neither a send nor a READ can be cancelled. A peer that resumes
 		 *   after a silence still gets the rest of the message out of the caller's buffer.
 		 * - AV_STAYS: fi_av_remove() frees the answers to the peer's READs, but leaves them
 		 *   on the list of what is being sent (efa_av.c efa_rdm_peer_clear()); rxr_ep.c
@@ -87,10 +87,10 @@ static const struct ofi_provider providers[] = {
 		 *   is left to copy to, so 0 B are copied, so it tries again). A second iov of
 		 *   enormous length whose pages can't be written makes the copy fail instead:
 		 *   -EMSGSIZE as everywhere else.
-		 * - KEY_SEALED: with FI_MR_VIRT_ADDR RMA goes directly (fast RMA) and no key is
-		 *   ever checked. Without it a wrong key gets no answer: the op never completes,
-		 *   and all responses after it are blocked, to all peers (smr_progress.c
-		 *   smr_progress_resp).
+		 * - KEY_SEALED: with FI_MR_VIRT_ADDR the initiator copies directly (fast RMA), and
+		 *   no key is ever checked. Without it a wrong key gets no answer: the op never
+		 *   completes, and all responses after it are blocked, to all peers
+		 *   (smr_progress.c smr_progress_resp).
 		 * - WRITE_DC, WRITE_IMM_DC: without them writes of up to 4096 B complete before
 		 *   they are placed.
 		 * - CLOSE_LAST: endpoints of one process access each other's memory through the
@@ -105,8 +105,8 @@ static const struct ofi_provider providers[] = {
 		 *   ignore, smr_match_tagged() reads it).
 		 * - 256 peers: SMR_MAX_PEERS.
 		 * - The library matches tags itself, because tagged messages that a connection
-		 *   leaves unreceived can't be taken out (MASKS_STAY), and the unreceived messages
-		 *   of one peer hold up the messages of all.
+		 *   leaves unreceived can't be drained (MASKS_STAY), and the unreceived messages of
+		 *   one peer hold up the messages of all.
 		 * - 4096 receives are asked for, so that the library has enough of them for each of
 		 *   255 peers. 256 of them stay for unexpected messages, which come out of the same
 		 *   pool.
@@ -151,10 +151,10 @@ static const struct ofi_provider providers[] = {
 		 *   answer. When the peer resumes it would answer, into a buffer that is the
 		 *   caller's again. So the driver removes the address, which closes the connection.
 		 * - READ_TWICE: see ofi_read.c.
-		 * - A message that no receive waits for keeps the 16 KiB buffer into which it came,
-		 *   without a limit, and each receive that is posted walks over all of them
-		 *   (rxm_cq.c rxm_match_rx_buf(), rxm_ep.c rxm_get_unexp_msg()): so the library
-		 *   matches tags itself.
+		 * - A message that no receive waits for keeps the 16 KiB buffer into which it came.
+		 *   There is no limit on such buffers, and each receive that is posted searches all
+		 *   of them (rxm_cq.c rxm_match_rx_buf(), rxm_ep.c rxm_get_unexp_msg()): so the
+		 *   library matches tags itself.
 		 * - fi_info says 2048 sends and receives; the provider has 16384 and 65536.
 		 * - DRAIN_EMPTY: if the sender of a message of more than 16 KiB has left before the
 		 *   message meets a receive, the process crashes: the connection is a null pointer
@@ -236,8 +236,8 @@ static const struct ofi_provider providers[] = {
 	{
 		/*
 		 * RDM over UDP, for messages.
-		 * - One-sided ops and messages mixed on one endpoint come to a stop; a READ of 0 B
-		 *   and a READ with a withdrawn key never complete; a fetching atomic returns 0.
+		 * - If one-sided ops and messages are mixed on an endpoint, both stop; a READ of
+		 *   0 B, or with a withdrawn key, never completes; a fetching atomic returns 0.
 		 * - The reported source of a message is wrong.
 		 * - A message that is too long is cut without an error; with a sink the
 		 *   reported length shows that it was cut.
@@ -295,7 +295,7 @@ static const struct ofi_provider providers[] = {
 		.check = "is /dev/shm mounted with room for 16 MiB per core (df /dev/shm)?",
 	},
 	{
-		/* Any other provider: only what the standard promises, and cautious quirks. */
+		/* Any other provider: only what libfabric's API promises, and cautious quirks. */
 		.max_version = ANY_VERSION,
 		.quirks = OFI_Q_WRITE_DC | OFI_Q_WRITE_IMM_DC | OFI_Q_BREAKS | OFI_Q_NO_READ0,
 		.tx_depth = 128,

@@ -78,7 +78,7 @@ enum ofi_quirk {
 	OFI_Q_WRITE_IMM_DC = 1 << 1,
 	/* receives have a second buffer of which only the first page is writable */
 	OFI_Q_SINK_FAULT = 1 << 2,
-	/* endpoints of one process access each other's memory, even after the owner was closed */
+	/* endpoints of a process access each other's memory, even when its owner was closed */
 	OFI_Q_CLOSE_LAST = 1 << 3,
 	/* the initiator checks keys itself: they hold length and rights */
 	OFI_Q_KEY_SEALED = 1 << 10,
@@ -92,7 +92,7 @@ enum ofi_quirk {
 	OFI_Q_BREAKS = 1 << 7,
 	/* peers on this host must not be reached through shared memory */
 	OFI_Q_NO_SHM_INSIDE = 1 << 8,
-	/* messages left by a dead peer may only be received with size 0 */
+	/* a receive that drains messages of a dead peer must have size 0 */
 	OFI_Q_DRAIN_EMPTY = 1 << 11,
 	/* injected sends are queued without limit */
 	OFI_Q_INJECT_QUEUES = 1 << 12,

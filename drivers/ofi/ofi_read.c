@@ -16,9 +16,9 @@
  * overwrites the mark. A READ shorter than the mark needs none: its answer comes in one piece with
  * the header.
  *
- * A receive that meets a long message is a READ of the provider's own, and its buffer has no mark.
- * So a receive that names its peer and can't be cancelled counts as a READ whose answer is
- * arriving.
+ * When a receive matches a long message, the provider fetches the message by a READ of its own,
+ * whose buffer has no mark. So a receive that names its peer and can't be cancelled counts as a
+ * READ whose answer is arriving.
  */
 
 #include "ofi_read.h"

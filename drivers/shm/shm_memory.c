@@ -63,7 +63,7 @@ shm_memory_map(struct shm_memory *m, const char *what, int fd, size_t len, bool 
 	struct stat st;
 	void *mem;
 
-	/* With huge pages a first touch by this side might find none left, and raise SIGBUS. */
+	/* No huge pages: this side's first access to one raises SIGBUS if no huge page is free. */
 	if (fstatfs(fd, &fs) != 0 || fs.f_type != TMPFS_MAGIC)
 		return leat_err(EPROTO, "its %s is not a memfd with pages of the usual size", what);
 	/* Without this seal the peer could truncate the memory while this side reads it: SIGBUS. */

@@ -63,7 +63,7 @@ static_assert(SHM_FDS + 1 + SHM_SHARE_FDS == LEAT_EXCHANGE_FDS_MAX, "all descrip
 struct shm_ep {
 	struct ring_ep ring; /* the first member: ep->drv points to it */
 	struct leat_exchange *exchange;
-	bool exchange_more; /* the exchange may have more events than the last poll took */
+	bool exchange_more; /* the exchange may have more events than the last poll returned */
 	bool wait;	    /* the endpoint has a wait object: its owner may sleep */
 	struct shm_memory asleep, board;
 	int fds[SHM_FDS];	      /* [SHM_FD_LANE] is unused: a lane belongs to a connection */

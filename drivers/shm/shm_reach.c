@@ -33,7 +33,10 @@ page_size(const struct shm_piece *p, int fd)
 		leat_err(EPROTO, "it shares memory beyond the end of its file");
 		return 0;
 	}
-	/* If a huge page is not allocated yet, this side's touch might find none left: SIGBUS. */
+	/*
+	 * All huge pages must be allocated: this side's first access to one that is not raises
+	 * SIGBUS if no huge page is free.
+	 */
 	if (fs.f_type == HUGETLBFS_MAGIC && (uint64_t)st.st_blocks * 512 < p->len) {
 		leat_err(EPROTO, "it shares huge pages that do not exist");
 		return 0;

@@ -56,7 +56,7 @@ struct shm_reach {
 /* Create the share of an endpoint, from EAL's memory. @return NULL, with leat_err() */
 struct shm_share *shm_share_new(const char *ep_name);
 void shm_share_free(struct shm_share *s);
-/* Take all regions out of the table. Peers that are touching one finish their op. */
+/* Remove all regions from the table. A peer that is in an op on a region finishes that op. */
 void shm_share_withdraw_all(struct shm_share *s);
 
 /*
