@@ -166,7 +166,7 @@ cpu_others(const struct cpu_load *from, const struct cpu_load *to, uint32_t cpu,
 	double hz = (double)sysconf(_SC_CLK_TCK), own = (double)own_ns / 1e9;
 	double busy, total;
 
-	/* Jiffies are coarse: fewer than 10 of them tell nothing. */
+	/* Jiffies are coarse: fewer than 10 of them are too few to compute a share. */
 	if (cpu >= CPU_MAX || hz <= 0 || to->total[cpu] < from->total[cpu] + 10)
 		return -1;
 	total = (double)(to->total[cpu] - from->total[cpu]) / hz;

@@ -61,7 +61,7 @@ collect(struct providers *p, uint64_t flags, const struct fi_info *hints)
 	return 0;
 }
 
-/* Get the providers with RDM endpoints, cached. @return 0, or a negative fi_errno */
+/* Get the providers with RDM endpoints; asks libfabric once only. @return 0; a negative fi_errno */
 static int
 rdm(const struct providers **out)
 {

@@ -60,7 +60,7 @@ post_ping(struct perf_side *s, struct leat_op *ping)
 	return 0;
 }
 
-/* Handle polled ops. *rx: the pong, if it came. @return 0, or a negative errno */
+/* Handle polled ops. Set *rx to the pong's receive if it has completed. @return as post_ping() */
 static __rte_always_inline int
 handle_polled(struct perf_side *s, struct leat_op **done, uint16_t n, struct leat_op **rx,
 	      const bool imm)

@@ -106,7 +106,7 @@ end(void *arg)
 int
 main(int argc, char **argv)
 {
-	/* Lcores without a side must not take the CPU from those with one. */
+	/* Lcores without a side block, so that they use no CPU time of the lcores that measure. */
 	const struct leat_reactor_conf reactor = { .idle.policy = LEAT_IDLE_BLOCK };
 	const struct leat_tasks_conf tasks = { .max_tasks = 1,
 					       .stack_size = STACK,

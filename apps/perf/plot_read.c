@@ -165,7 +165,7 @@ read_histogram(struct plot_run *run, const char *path, char *text, const char *t
 	return 0;
 }
 
-/* ---- */
+/* ---- files of either kind ---- */
 
 /* Read a whole file, and append a 0. @return NULL after printing a message */
 static char *

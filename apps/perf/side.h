@@ -198,7 +198,7 @@ void perf_side_restart_timers(struct perf_side *s);
 int perf_mem_open(struct perf_side *s, const struct perf_side_conf *conf);
 /* leak: free nothing, since a device may still write to the memory. */
 void perf_mem_close(struct perf_side *s, bool leak);
-/* Set up buffers and ops for s->run. All receives must have been recalled before. */
+/* Set up buffers and ops for s->run. No receive may be posted: see perf_rx_recall(). */
 int perf_mem_prepare(struct perf_side *s);
 /* Deregister the arena; tries for a second. @return 0, or -EBUSY */
 int perf_mem_unregister(struct perf_side *s);
