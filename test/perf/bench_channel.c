@@ -335,7 +335,7 @@ format(void *mem, uint64_t bytes)
 		bench_die("%s", leat_channel_error());
 }
 
-/* Run one row. Its helpers end with it: idle, they would share a CPU with those of the next row. */
+/* Run one row. Its helper processes end with it: they would disturb those of the next row. */
 static void
 run_table(const struct table *t, const struct bench_args *args, void *mem[3], uint64_t bytes,
 	  const int *cpus)

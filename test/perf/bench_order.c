@@ -10,8 +10,8 @@
  *
  * bench-order --count: instructions and cache lines of both loops, see count.h.
  *
- * The ops take more than one way of many caches, so the loop's speed depends on where its data
- * happen to lie: each repeat uses the next of PLACES places.
+ * The ops do not fit into one way of many CPUs' caches. So the loop's speed depends on the
+ * addresses of its data: each repeat uses the next of PLACES copies of the data.
  */
 
 #include <stdio.h>

@@ -120,7 +120,7 @@ mbuf_second(uint64_t n)
 
 /* ---- leat ---- */
 
-/* Poll until the stack of completed sends, free, has at least want. @return how many it has */
+/* Poll until free, a stack of completed sends, has at least `want` ops. @return how many it has */
 static __rte_always_inline unsigned int
 reclaim(struct leat_op **free, unsigned int have, unsigned int want)
 {

@@ -206,8 +206,8 @@ run(const struct job *j, unsigned int side)
 }
 
 /*
- * The device must have seen what was intended: that number of requests and lists, and no more
- * completions than needed.
+ * Check that the device has seen one request per op, one list per burst, and no more completions
+ * than needed.
  */
 static void
 check(const struct job *j, unsigned int side)

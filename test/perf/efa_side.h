@@ -5,8 +5,8 @@
 /*
  * One of the two sides of bench-efa: leat_efa, the driver as an application uses it, or bare_efa,
  * the same calls of libfabric alone. Each has two endpoints, A and B, in one process and one
- * thread, so that a run is the same whenever it runs. The common loop is written once, in
- * efa_loop.h. All functions end the program on failure.
+ * thread, so that every run does the same. The common loop is written once, in efa_loop.h. All
+ * functions end the program on failure.
  */
 
 #include <stddef.h>

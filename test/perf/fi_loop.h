@@ -30,8 +30,8 @@
  *     side_again(s, reqs, n)  posts completed receives again
  *     side_complete_all(s)    makes all later sends complete, injected or not
  *     side_send(s, n)         sends up to n messages with requests from the end of loop.free, and
- *                             removes those that are in flight then. Returns how many messages
- *                             the provider accepted.
+ *                             removes from loop.free the requests that are in flight. Returns how
+ *                             many messages the provider accepted.
  *     side_answer(s, again, n, done)
  *                             sends one message, then posts the receive `again`, unless it is
  *                             NULL: n requests in all, of which earlier calls have posted the

@@ -320,7 +320,7 @@ link_rate_sum(uint64_t n)
 	       n * (LINK_RATE_WORDS * (LINK_RATE_WORDS - 1) / 2);
 }
 
-/* Poll until the stack of completed sends has at least want. @return how many it has */
+/* Poll until free_ops, a stack of completed sends, has at least `want`. @return how many it has */
 static __rte_always_inline unsigned int
 reclaim(struct link *l, struct leat_op **free_ops, unsigned int have, unsigned int want)
 {

@@ -81,7 +81,10 @@ struct link {
 void link_open(struct link *l, const char *device, unsigned int kind);
 /* Listen. @param[out] addr LEAT_ADDR_MAX bytes */
 void link_listen(struct link *l, char *addr);
-/* Connect, or accept. other: a link of the same process to be driven meanwhile, or NULL */
+/*
+ * Begin to connect; accept a request; wait until the link is up. other: a link of the same process
+ * to be driven meanwhile, or NULL
+ */
 void link_connect(struct link *l, const char *addr);
 void link_accept(struct link *l, struct link *other);
 void link_connected(struct link *l, struct link *other);
@@ -89,7 +92,7 @@ void link_connected(struct link *l, struct link *other);
 void link_start(struct link *l);
 /* @return the key of the lines, for the other side */
 struct leat_rkey link_target(const struct link *l);
-/* Do the endpoint's periodic work; the loops call it now and then. */
+/* Do the endpoint's periodic work: both sides of bench_shm.c call it before each run. */
 void link_events(struct link *l);
 /* Close the endpoint. It is no error if the other side has already closed. */
 void link_close(struct link *l);

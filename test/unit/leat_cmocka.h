@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 /*
- * A small generator with a fixed seed (xorshift64*, G. Marsaglia and S. Vigna): the same sequence
- * in each run, on each machine. The state must not be 0.
+ * A small random number generator (xorshift64*, G. Marsaglia and S. Vigna). The same first state
+ * gives the same sequence in each run, on each machine. The state must not be 0.
  */
 static inline uint64_t
 test_random(uint64_t *state)

@@ -29,7 +29,7 @@ struct mock {
 	unsigned int nb_posted; /* total number of ops accepted */
 	bool can_cancel;	/* false: cancel() returns -EOPNOTSUPP */
 	bool keep_on_cancel;	/* cancel() leaves the op in flight until the test finishes it */
-	bool keep_on_abort;	/* abort() returns no op until the test completes it */
+	bool keep_on_abort;	/* abort() leaves all ops in flight until the test finishes them */
 	unsigned int nb_quiesce, nb_abort, nb_accept, nb_reject, nb_disconnect, nb_progress;
 	int disconnect_status;
 	int listen_ret, connect_ret, accept_ret;
@@ -58,7 +58,7 @@ struct mock {
 /* Whether the device has tagged ops of its own. */
 extern bool mock_tags;
 
-/* Without tagged ops: whether the device bounds messages that no receive takes. Default: true. */
+/* Without tagged ops: whether the device bounds messages that match no receive. Default: true. */
 extern bool mock_bounded;
 
 /* Whether sends of the device can be posted without a signaled completion. */

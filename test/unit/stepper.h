@@ -124,8 +124,8 @@ stepper_kill(pid_t pid)
 
 /*
  * Parent. @return whether processes may be traced here, and can be stepped. Single steps break the
- * reservation of processors that take a lock with a load and a store (LL/SC), so that the lock is
- * never taken.
+ * reservation of processors that acquire a lock with a load and a store (LL/SC), so that the lock
+ * is never acquired.
  */
 static inline bool
 stepper_works(void)

@@ -21,8 +21,8 @@
 #define TELEMETRY_ANSWER_MAX 16384
 
 /*
- * Find "key":value after `at`, with or without a blank after the colon, which newer versions of
- * DPDK leave out. @return its place, or NULL
+ * Find "key":value after `at`, with or without a blank after the colon: newer versions of DPDK
+ * leave the blank out. @return its place, or NULL
  */
 static inline const char *
 telemetry_find(const char *at, const char *key, const char *value)

@@ -139,7 +139,7 @@ flood(unsigned int which, bool tagged)
 		turn();
 	assert_in_range(sent(), SENDS - n, SENDS - n + WINDOW);
 	assert_int_equal(leat_ep_peer_state(guest.ep, guest.peer), LEAT_PEER_UP);
-	/* The guest closes; its unreceived messages are dropped. */
+	/* The guest closes: its unreceived messages are dropped; talk() receives none of them. */
 	(void)leat_ep_close(guest.ep, 0, NULL, NULL);
 	guest.ep = ep_open(dev, mask);
 	server.down = 1;

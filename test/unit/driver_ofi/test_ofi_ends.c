@@ -163,7 +163,7 @@ one_of_two_dies(void **state)
 	}
 }
 
-/* Three connections between the same endpoints end in every order, while the others are used. */
+/* Three connections between the same endpoints end, in every order; those that remain work. */
 static void
 any_order(void **state)
 {

@@ -221,8 +221,8 @@ atomics(void **state)
 }
 
 /*
- * The keys of regions that are registered one after the other are not numbered in this order: a
- * peer that was given one key would know the next.
+ * Regions that are registered one after the other must not have consecutive keys: a peer that was
+ * given one key would know the next.
  */
 static void
 keys(void **state)
@@ -351,7 +351,7 @@ cancel(void **state)
 }
 
 /*
- * The notice of each WRITE_IMM takes the next RECV, as a message does, even if it comes among
+ * The notice of each WRITE_IMM consumes the next RECV, as a message does, even if it comes among
  * messages or before the RECV is posted.
  */
 static void
@@ -570,7 +570,7 @@ leftovers(void **state)
 	}
 }
 
-/* Close with receives and sends in flight: all come back. */
+/* Close an endpoint with receives and sends in flight: all of them complete. */
 static void
 close_busy(void **state)
 {

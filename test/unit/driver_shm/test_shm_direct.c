@@ -119,7 +119,7 @@ post(struct leat_op *op)
 	assert_int_equal(leat_ep_post(a.ep, &op, 1), 1);
 }
 
-/* @return whether the op came back without a poll of the target */
+/* Poll the initiator once, and not the target. @return whether the op has completed */
 static bool
 back(const struct leat_op *op)
 {
@@ -128,7 +128,7 @@ back(const struct leat_op *op)
 	return leat_ep_poll(a.ep, &done, 1) == 1 && done == op;
 }
 
-/* Poll both endpoints until the op is back. */
+/* Poll both endpoints until the op has completed. */
 static void
 wait_back(const struct leat_op *op)
 {
@@ -190,7 +190,7 @@ test_without_the_target(void **state)
 	post(&op);
 	assert_true(back(&op));
 	assert_int_equal(words[1], 1);
-	/* A READ to a local buffer that is not shared, of the region's last bytes. */
+	/* A READ of the region's last bytes; its local buffer need not be shared. */
 	op = one_sided(LEAT_OP_READ, SIZE - 8, &old, 8);
 	post(&op);
 	assert_true(back(&op));
@@ -310,7 +310,7 @@ test_other_memory(void **state)
 	wait_back(&op);
 	assert_int_equal(op.status, 0);
 	assert_int_equal(words[0], 9);
-	/* The target copies the data from the initiator's memory. */
+	/* A long WRITE from shared memory: the target copies from the initiator's memory itself. */
 	memset(a.mem, 'y', 8192);
 	op.buf = a.mem;
 	op.size = 8192;

@@ -2,7 +2,7 @@
 
 /*
  * A thousand connections between two endpoints of shared memory: each carries messages, a poll of
- * many silent connections costs little more than a poll of few, and all resources are given back.
+ * many silent connections costs little more than a poll of few, and all resources are released.
  */
 
 #include <sched.h>
