@@ -4,15 +4,15 @@
  * Requests that are given up by the task that waits for them.
  *
  * A request that has begun ends as if its deadline had passed (timeout.c), which may end the
- * connection. But the request does not wait for those before it, which may be held up by the
- * same slow peer: it leaves its list from the middle.
+ * connection. But it does not wait for the requests before it, since the same slow peer may hold
+ * them up: it is unlinked from the middle of its list.
  *
  *     QUEUED     given back with -ECANCELED, at once
- *     STARTED    ended if possible; else tried again whenever the connection runs
+ *     STARTED    ended if possible; otherwise tried again whenever the connection runs
  *     FINISHED   given back with the status that it got
  *
- * If the device has the payload's op, the request waits until the op, and with it the buffer, has
- * come back.
+ * If the device has the payload's op, the request waits until the device has returned the op, and
+ * with it the buffer.
  */
 
 #include <errno.h>
@@ -114,8 +114,8 @@ msg_abandoned_back(struct leat_msg_req *req)
 		leat_wheel_del(&req->conn->m->wheel, &req->timer);
 	req->abandoned = 0;
 	/*
-	 * Replace any failure: if the connection ended because of this request, the status is the
-	 * connection's, but the task was cancelled.
+	 * Replace any failure: if giving up this request ended the connection, the request has the
+	 * connection's status, but to its task it was cancelled.
 	 */
 	if (req->status < 0)
 		req->status = -ECANCELED;

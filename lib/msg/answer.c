@@ -7,9 +7,10 @@
  *     | -- head: length | answer, id 8 --------> | slot 8 is bound to a request, and done
  *     | <------- control: answered up to 9 ----- | all ids before 9 are done
  *
- * The message is alone in its send, so that the id stands for it. The request stays in its list,
- * and requests behind it wait for it to come back. If the peer dropped the message, a control
- * message says so before the answer covers it (drop.c), and the request comes back with the reason.
+ * The message is alone in its send, so that the id names this message only. The request stays in
+ * its list, and the requests behind it are given back after it. If the peer dropped the message, a
+ * control message says so before the answer that covers its id (drop.c), and the request comes back
+ * with the reason.
  */
 
 #include <errno.h>
@@ -17,8 +18,8 @@
 #include "msg_pvt.h"
 
 /*
- * Maximum number of ids by which tx_answered may lie behind the next message: far less than where
- * ids wrap.
+ * Maximum number of ids by which tx_answered may lie behind the next message. Comparisons of ids
+ * work for distances below 2^31.
  */
 #define LATE (UINT32_C(1) << 30)
 
@@ -28,7 +29,8 @@ msg_answer_ask(struct leat_msg_req *req, struct msg_slot *s)
 	struct leat_msg_conn *c = s->conn;
 
 	/*
-	 * tx_answered stands still while no message asks for an answer: move it on before ids wrap.
+	 * tx_answered stands still while no message asks for an answer: keep it near enough for
+	 * comparisons of ids.
 	 */
 	if (unlikely(s->id - c->tx_answered > LATE))
 		c->tx_answered = s->id - LATE;

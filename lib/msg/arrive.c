@@ -94,7 +94,7 @@ check_behind(struct leat_msg_conn *c, const struct msg_slot *s, uint32_t id, uin
 	return true;
 }
 
-/* Check a message whose head has flags, and record it in its slot; it is alone in its send. */
+/* Check a message whose head has flags, which is alone in its send, and record it in its slot. */
 static __rte_noinline void
 flagged_arrived(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id,
 		const struct msg_head *head)
@@ -204,7 +204,7 @@ length_arrived(struct leat_msg_conn *c, struct msg_slot *s)
 
 /*
  * Plain mode: finish a message whose payload has come, if it is the only one that has a request.
- * @return false: it is not; nothing was done
+ * @return false: another message has a request or waits for one; nothing was done
  */
 static inline bool
 deliver_whole(struct leat_msg_conn *c, struct msg_slot *s)
@@ -215,7 +215,7 @@ deliver_whole(struct leat_msg_conn *c, struct msg_slot *s)
 		     c->rx_bind - c->rx_done != 1 || req != c->recvq.head || c->rx_arrived > 0))
 		return false;
 	give_oldest(c, req, s->len);
-	/* With any_id the op may be posted for a different message: keep MSG_OP_OUT. */
+	/* With any_id the slot's op may be posted for another message: keep MSG_OP_OUT. */
 	s->flags &= MSG_OP_OUT;
 	c->rx_done++;
 	if (unlikely(msg_rx_free(c) >= c->rx_window / 2))
@@ -233,7 +233,8 @@ msg_payload_arrived(struct leat_msg_conn *c, struct msg_slot *s, const struct le
 		return;
 	}
 	/*
-	 * An early receive came back without data, and is not needed: the message has no payload.
+	 * An early receive came back without data. It is not needed, because the message has no
+	 * payload.
 	 */
 	if (unlikely(s->len == 0 && op->status != 0 && op->status != -EMSGSIZE)) {
 		s->flags |= MSG_DONE;

@@ -2,9 +2,10 @@
 
 /*
  * Configuration of a context, and of the endpoint that it needs. The endpoint must have room for
- * all receives of all connections at once, or a payload might meet none: so connections, credits
- * and the endpoint's receive depth depend on one another. leat_msg_ep_conf() computes the depth
- * from the other two; leat_msg_create() takes the depth as it is.
+ * all receives of all connections at once; otherwise a message could arrive before its receive can
+ * be posted. So the number of connections, the credits and the endpoint's receive depth depend on
+ * one another. leat_msg_ep_conf() computes the depth from the other two; leat_msg_create() takes
+ * the depth as it is.
  */
 
 #include <errno.h>
@@ -18,14 +19,17 @@
 
 static const struct leat_msg_conf defaults;
 
-/* Count receives that connections may have posted: messages, their payloads, control messages. */
+/* Count the receives that `conns` connections may post: for heads, payloads, control messages. */
 static uint32_t
 recvs(uint32_t conns, uint32_t credits)
 {
 	return conns * (2 * credits + MSG_CTRL);
 }
 
-/* Return the credits asked for, or the most that room allows. @return 0: they are out of range */
+/*
+ * Return the credits that conf asks for; if it asks for none, the default, or fewer if `room`
+ * receives are too few for the default. @return 0: the credits are out of range
+ */
 static uint32_t
 credits_choose(const struct leat_msg_conf *conf, uint32_t conns, uint32_t room)
 {

@@ -25,9 +25,9 @@
 static const struct leat_msg_conn_conf defaults;
 
 /*
- * Number of the next connection of this process, whatever its context: contexts may share an
- * endpoint. It starts at random, so that a process does not use the numbers of an earlier one at
- * the same address.
+ * Number of the next connection of this process. All contexts count together, because they may
+ * share an endpoint. The first number is random, so that a process does not use the numbers of an
+ * earlier process at the same address.
  */
 static _Atomic uint64_t next_number;
 
@@ -94,8 +94,8 @@ conn_new(struct leat_msg *m, const struct leat_msg_conn_conf *conf)
 	}
 	c = &m->conns[i];
 	/*
-	 * Slots and buffers stay as conn_init() set them: the connection that used them before has
-	 * nothing in flight.
+	 * Slots and buffers need no reset after conn_init(), since the connection that used them
+	 * before has nothing in flight.
 	 */
 	c->mode = LEAT_MSG_AUTO;
 	c->asked = (uint8_t)conf->mode;
@@ -113,8 +113,8 @@ conn_new(struct leat_msg *m, const struct leat_msg_conn_conf *conf)
 	c->rx_next = NULL;
 	c->fast = false;
 	/*
-	 * Set the cursors here, not when the connection opens: so a connection that never comes up
-	 * has nothing in flight either.
+	 * Set the cursors here, not when the connection opens, so that a connection that never
+	 * comes up has nothing in flight either.
 	 */
 	c->tx_next = c->tx_post = c->tx_data = c->tx_done = c->tx_granted = c->first_id;
 	c->rx_post = c->rx_bind = c->rx_data = c->rx_done = c->first_id;
@@ -184,7 +184,7 @@ priv_put(const struct leat_msg_conn *c, const struct leat_msg_conn_conf *conf, u
 	return len;
 }
 
-/* Leat mode: take over the limits of the peer's hello, for messages sent to it. */
+/* Leat mode: adopt the limits in the peer's hello, for messages sent to the peer. */
 static void
 hello_take(struct leat_msg_conn *c, const struct msg_hello *h)
 {
@@ -194,8 +194,8 @@ hello_take(struct leat_msg_conn *c, const struct msg_hello *h)
 	c->rx_base = c->number << MSG_TAG_CONN_SHIFT;
 	c->tx_credit = c->first_id + h->credits;
 	/*
-	 * A peer with fewer credits than MSG_WINDOW_FIRST has no more to give: never ask it for
-	 * more.
+	 * A peer that announces fewer credits than MSG_WINDOW_FIRST can't post more receives: never
+	 * ask it for more.
 	 */
 	c->tx_more = h->credits < MSG_WINDOW_FIRST ? LEAT_MSG_CREDITS_MAX : h->credits;
 	c->tx_more_at = c->first_id;
@@ -240,7 +240,7 @@ msg_conn_up(struct leat_msg_conn *c, const struct leat_event *ev)
 	struct msg_hello h;
 	int ret = 0;
 
-	/* The connection was closed in the meantime, and is on its way down. */
+	/* It was closed meanwhile, or leat_msg_open() has opened it, since its peer was up. */
 	if (c->state != MSG_CONNECTING)
 		return;
 	/* A listener decided on the format when it accepted. */
@@ -250,7 +250,7 @@ msg_conn_up(struct leat_msg_conn *c, const struct leat_event *ev)
 	}
 	if (c->asked != LEAT_MSG_PLAIN)
 		ret = msg_hello_get(ev->priv, ev->priv_len, &h);
-	/* A refused connection ends before it opens: it never comes up, and nothing is sent. */
+	/* A refused connection ends before it opens, so LEAT_MSG_UP never comes. */
 	if (ret < 0) {
 		msg_fail(c, ret, "%s", leat_err_msg());
 	} else if (ret == 1 && h.rejected) {
@@ -385,7 +385,7 @@ leat_msg_open(struct leat_msg *m, uint16_t peer, const struct leat_msg_conn_conf
 	c = conn_new(m, conf);
 	if (c == NULL)
 		return NULL;
-	c->asked = LEAT_MSG_PLAIN; /* no other format was possible */
+	c->asked = LEAT_MSG_PLAIN; /* so that conn_open() does not log the fall-back to plain */
 	plain_take(c);
 	conn_start(c, peer);
 	if (state == LEAT_PEER_UP)

@@ -5,10 +5,11 @@
  * messages and the connection (enum msg_ctrl_kind).
  *
  * Sending: each kind that is due has a bit in c->ctrl_due. The device has at most one control
- * message at a time. It is of one kind; credit and grant are in each. Receiving: MSG_CTRL receives
- * are posted, each for one id. Control messages are processed in the order of their ids, in
- * whatever order the device returns them: so the drop of a message is known before an answer covers
- * the message.
+ * message at a time. A control message has one kind; each also carries credit and grant.
+ *
+ * Receiving: MSG_CTRL receives are posted, each for one id. Control messages are processed in the
+ * order of their ids, whatever the order in which the device completes the receives. So the drop of
+ * a message is known before an answer covers the message.
  */
 
 #include <errno.h>
@@ -26,7 +27,7 @@ ctrl_next(struct leat_msg_conn *c, struct msg_ctrl *ctrl)
 		ctrl->kind = (uint8_t)__builtin_ctz(c->ctrl_due);
 		if (ctrl->kind == MSG_CTRL_DROP && !msg_drop_report(c, ctrl)) {
 			/*
-			 * The payload came before the drop could be reported: no report is needed.
+			 * No report is needed, because the payload came before one could be sent.
 			 */
 			c->ctrl_due &= ~(1u << MSG_CTRL_DROP);
 			continue;
@@ -53,7 +54,8 @@ msg_ctrl_run(struct leat_msg_conn *c)
 	    !ctrl_next(c, &ctrl))
 		return;
 	/*
-	 * The receive of the dropped payload is posted: grant it, so that an empty one can be sent.
+	 * The receive of the dropped payload is posted: grant it, so that the peer can send an
+	 * empty payload.
 	 */
 	if (ctrl.kind == MSG_CTRL_DROP && ctrl.arg == rte_cpu_to_le_32(granted))
 		granted++;
@@ -139,8 +141,8 @@ ctrl_take(struct leat_msg_conn *c, const struct msg_ctrl *ctrl)
 	if (ctrl->kind == MSG_CTRL_MORE && c->rx_window <= c->mask)
 		c->rx_window *= 2;
 	/*
-	 * Process a drop before the grant in the same control message: the payload of the dropped
-	 * message must not be sent.
+	 * Process a drop before the grant in the same control message; otherwise the grant would
+	 * let the payload of the dropped message be sent.
 	 */
 	if (ctrl->kind == MSG_CTRL_DROP && !msg_tx_drop(c, arg, ctrl->reason))
 		return false;

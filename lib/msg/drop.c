@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Messages that are dropped while their connection goes on: a message is longer than the receive
- * that it met, or the send or the receive was given up.
+ * Messages that are dropped while their connection goes on. A message is dropped if it is longer
+ * than the receive that it met, or if its send or its receive was given up.
  *
- * The bytes of a small message have arrived, and are skipped. The payload of a large one may be
- * under way, or not sent yet, and in both cases needs a receive. So a receive of 0 bytes is
+ * The bytes of a small message have arrived, and are skipped. The payload of a large message may be
+ * under way, or not sent yet, and needs a receive in both cases. So a receive of 0 bytes is
  * posted, which a device completes with -EMSGSIZE without harm to the connection. In leat mode the
- * sender is told as well, and sends a payload of 0 bytes, unless the real one had left already:
+ * drop is also reported to the sender, which then sends a payload of 0 bytes unless it had sent the
+ * real one already:
  *
  *     receiver                                       sender
  *     | <------------------ head: length, id 8 ---- |
@@ -15,8 +16,8 @@
  *     | ---- control: drop 8; granted 9 ----------> | its request is done: -EMSGSIZE
  *     | <---------------------- payload 8, 0 B ---- |
  *
- * A sender that gives a message up sends the empty payload unasked. Messages behind it go on
- * meanwhile; only the slot of the dropped message, and so a credit, is in use until the empty
+ * A sender that gives a message up sends the empty payload unasked. Messages behind the dropped one
+ * are sent and received meanwhile; only its slot, and so a credit, stays in use until the empty
  * payload has come.
  */
 
@@ -76,7 +77,7 @@ msg_drop(struct leat_msg_conn *c, struct msg_slot *s, enum msg_reason reason)
 void
 msg_drop_early(struct leat_msg_conn *c, struct msg_slot *s)
 {
-	/* The posted receive is as large as the request: the payload is cut off at that length. */
+	/* The posted receive has the request's size, so the device cuts the payload off there. */
 	mark(c, s, MSG_REASON_SIZE);
 }
 
@@ -239,13 +240,13 @@ msg_tx_drop(struct leat_msg_conn *c, uint32_t id, uint8_t reason)
 		msg_fail(c, -EPROTO, "message %#x was dropped for reason %u", id, reason);
 		return false;
 	}
-	/* The send is done: its payload left before this report of the drop came. */
+	/* The send is done, because its payload left before this report of the drop came. */
 	if ((int32_t)(id - c->tx_done) < 0 &&
 	    (int32_t)(c->tx_done - LEAT_MSG_CREDITS_MAX - id) < 0) {
 		msg_answer_lost(c, id, reason);
 		return true;
 	}
-	/* Look at the slot: the request may have been given up, and be the caller's again. */
+	/* Read the slot, since its request may have been given up, and be the caller's again. */
 	asked = (s->flags & MSG_ANSWER) != 0;
 	if (unlikely(id - c->tx_done >= c->tx_post - c->tx_done ||
 		     ((s->flags & MSG_EAGER) != 0 && !asked))) {
@@ -263,7 +264,7 @@ msg_tx_drop(struct leat_msg_conn *c, uint32_t id, uint8_t reason)
 bool
 msg_recv_was_short(const struct leat_msg_conn *c, int status)
 {
-	/* Some devices report a too short receive to the sender, some don't. */
+	/* Some devices report a receive that was too short to the sender, some don't. */
 	return (status == -EMSGSIZE || status == -EREMOTEIO) && c->state == MSG_OPEN &&
 	       leat_ep_peer_state(c->ep, c->peer) == LEAT_PEER_UP;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Plain mode: the payload's receive of the next message is posted before its length arrives, so
- * that a payload right behind its length meets the receive, and the device need not keep and copy
- * it first.
+ * Plain mode: the receive of the next message's payload is posted before the message's length
+ * arrives ("early"). So a payload that follows right behind its length meets the receive, and the
+ * device need not keep the payload and copy it later.
  *
  *                 length                    payload
  *     MSG_EARLY ----------> (as any other) ---------> done
@@ -17,8 +17,9 @@
  * The id of the message is rx_bind, and the request is the oldest that waits, if it has a buffer of
  * its own. Only one early receive is posted: with two, cancelling the first request would mean
  * moving the second message to another buffer. The receive is as large as the request, and the
- * bytes that came are compared with the length as always. While earlier messages are under way
- * there is no early receive: the length of the next message usually arrives before they are done.
+ * bytes that came are compared with the length as always. No early receive is posted while earlier
+ * messages are under way, since the length of the next message usually arrives before they are
+ * done.
  */
 
 #include <errno.h>
@@ -49,7 +50,10 @@ msg_early_post(struct leat_msg_conn *c)
 	s->flags |= MSG_EARLY | MSG_DATA_OUT;
 }
 
-/* Bind a message that has both request and length: from here on it is treated as any other. */
+/*
+ * Bind a message of which both the request and the length are known. From here on it is treated as
+ * any other message.
+ */
 static void
 take(struct leat_msg_conn *c, struct msg_slot *s, uint64_t len)
 {
@@ -61,7 +65,7 @@ take(struct leat_msg_conn *c, struct msg_slot *s, uint64_t len)
 		msg_drop_early(c, s);
 	c->rx_bind++;
 	c->rx_data++;
-	/* Behind a message without a payload the next one is expected to have none either. */
+	/* After a message without a payload, expect the next message to have none either. */
 	c->early = len > 0;
 	if (unlikely(here))
 		msg_payload_arrived(c, s, &s->data);
@@ -74,13 +78,14 @@ void
 msg_early_length(struct leat_msg_conn *c, struct msg_slot *s, uint64_t len)
 {
 	if (unlikely((s->flags & MSG_RECALL) != 0))
-		msg_arrived(c, s, s->id, len); /* the recall decides which request gets it */
+		msg_arrived(c, s, s->id, len); /* msg_early_complete() finds the request for it */
 	else
 		take(c, s, len);
 }
 
 /*
- * Give the request back without a message; a length that has come waits for the next request.
+ * Give the request back without a message. If the message's length has come, the message goes to
+ * the next request.
  */
 static void
 recalled(struct leat_msg_conn *c, struct msg_slot *s)

@@ -7,9 +7,9 @@
  *     leat_msg_close()                    (drain)             (1)       |
  *                                                                    free (2)     LEAT_MSG_CLOSED
  *
- * (1) when the device has returned all ops and the peer's last event was seen: until then ops may
- *     use buffers of the requests. Then all sends go back; receives may first get messages that
- *     have arrived, and wait for buffers that come back with the sends.
+ * (1) when the device has returned all ops, which may use buffers of the requests until then, and
+ *     the peer's last event was seen. In OVER all sends are given back; receives first get the
+ *     messages that have arrived, and may wait for buffers that come back with the sends.
  * (2) when leat_msg_close() was called, and every request was given out.
  */
 
@@ -22,7 +22,7 @@
 
 #include "msg_pvt.h"
 
-/* Recall receives that name no peer: the device does not end them when the peer ends. */
+/* Recall receives that name no peer, since the device does not end them when the peer ends. */
 static void
 recall(struct leat_msg_conn *c)
 {
@@ -33,7 +33,7 @@ recall(struct leat_msg_conn *c)
 	for (i = 0; i <= c->mask; i++) {
 		struct msg_slot *s = &c->rx[i];
 
-		/* A receive that can't be recalled has met its message, and comes back with it. */
+		/* A cancel fails only if the receive has its message: it comes back by itself. */
 		if ((s->flags & MSG_OP_OUT) != 0)
 			(void)leat_op_cancel(c->ep, &s->op);
 		if ((s->flags & MSG_DATA_OUT) != 0)
@@ -96,7 +96,8 @@ msg_fail(struct leat_msg_conn *c, int status, const char *fmt, ...)
 
 /*
  * If the peer is ending, its last event will say why, and the connection waits for that event. If
- * it is not, the device failed a single op, and a message is missing: the connection ends here.
+ * the peer is up, the device failed a single op. Then a message is missing, so this side ends the
+ * connection.
  */
 void
 msg_op_failed(struct leat_msg_conn *c, const struct leat_op *op)
@@ -113,7 +114,7 @@ msg_op_failed(struct leat_msg_conn *c, const struct leat_op *op)
 	msg_work(c);
 }
 
-/* Compose a text that has the peer's address once: texts of some drivers have it already. */
+/* Compose a text that has the peer's address once, though texts of some drivers contain it. */
 static void
 peer_text(struct leat_msg_conn *c, int status, const char *text)
 {
@@ -160,9 +161,9 @@ msg_ending(struct leat_msg_conn *c)
 }
 
 /*
- * Sends are given back first, and at once: they may hold the buffers for which receives wait, as in
- * an echo server. If connections share a pool, other connections need the buffers of the one that
- * ended.
+ * Sends are given back first, and at once, because they may hold the buffers for which receives
+ * wait, as in an echo server. If connections share a pool, other connections need these buffers,
+ * too.
  */
 void
 msg_over(struct leat_msg_conn *c)
@@ -183,9 +184,9 @@ msg_over(struct leat_msg_conn *c)
 
 /*
  * Leat mode: were messages sent to a peer from which nothing has come yet? Then the peer may not
- * know that the connection is up, and have no receives for the messages: a disconnect could be
- * faster than its first receives. The peer is pinged, and anything that comes from it is an answer:
- * it sends nothing before it has posted its receives.
+ * know that the connection is up, and may have no receives for the messages: a disconnect could be
+ * faster than its first receives. The peer is pinged. Whatever comes from it is an answer, because
+ * a peer sends nothing before it has posted its receives.
  */
 static bool
 ping_unheard(struct leat_msg_conn *c)

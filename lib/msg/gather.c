@@ -4,15 +4,15 @@
  * Messages that are gathered from several pieces of memory.
  *
  * A device takes one buffer per op, and a message's payload is one op. So the pieces are copied: a
- * small message into its slot, as always; a large one in leat mode into several slots, each of
- * which is a send with an id and a credit of its own. The number of slots bounds the memory, the
- * pieces need not be registered, and the receiver copies each fragment to its place in the
- * request's buffer:
+ * small message into its slot, as always; a large one in leat mode into several slots. The part in
+ * one slot is a fragment: a send with an id and a credit of its own. The number of slots bounds the
+ * memory, and the pieces need not be registered. The receiver copies each fragment to its place in
+ * the request's buffer:
  *
  *     | head: fragment, 5000 left | 2032 B |   head: fragment, 2968 left | 2032 B |   ...
  *
- * Fragments of one message follow one another; a fragment without bytes says that the sender has
- * given the message up.
+ * No other message comes between the fragments of one. A fragment without bytes says that the
+ * sender has given the message up.
  */
 
 #include <errno.h>
@@ -50,8 +50,8 @@ msg_gather_take(struct leat_msg_req *req)
 }
 
 /*
- * Copy bytes of one piece (data, len), from its offset off on, at most n of them, and advance dst
- * and n. off becomes the offset in the next piece. @return true: bytes are left to be copied
+ * Copy at most *n bytes of one piece (data, len), from offset *off on. Advance *dst and *n; *off
+ * becomes the offset in the next piece. @return true: bytes are left to be copied
  */
 static bool
 copy_piece(uint8_t **dst, uint64_t *off, uint64_t *n, const void *data, uint64_t len)
@@ -89,8 +89,8 @@ msg_gather_copy(const struct leat_msg_req *req, uint64_t off, uint8_t *dst, uint
 /* ---- sending fragments ---- */
 
 /*
- * Send the next fragment of a message of which `left` bytes are not sent yet; req NULL: send the
- * empty fragment that gives the message up. @return false: it has to wait
+ * Send the next fragment of a message of which `left` bytes are not sent yet. If req is NULL, send
+ * the empty fragment that gives the message up. @return false: the fragment has to wait
  */
 static bool
 fragment(struct leat_msg_conn *c, struct leat_msg_req *req, uint64_t left)
@@ -109,7 +109,7 @@ fragment(struct leat_msg_conn *c, struct leat_msg_req *req, uint64_t left)
 	msg_gather_copy(req, req->size - left, s->buf + MSG_HEAD_LEN, n);
 	s->op.size += n;
 	c->tx_frag_left = left - n;
-	/* Part of the message is under way: it can't be cancelled any more. */
+	/* Part of the message is under way, so it can't be cancelled any more. */
 	req->state = MSG_REQ_STARTED;
 	if (c->tx_frag_left > 0)
 		return true;

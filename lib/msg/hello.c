@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The hello: what two endpoints tell each other along with connect and accept. The connection is in
- * leat mode if both sent one. The limits in a side's hello apply to what the other side sends to
- * it.
+ * The hello, which two endpoints send each other in the private data of connect and accept. The
+ * connection is in leat mode if both sent one. A side's hello has the limits for what the other
+ * side sends to it.
  *
  *     offset  size
- *          0     4  "LMSG"
+ *          0     4  "LMSG", the magic
  *          4     1  version, 4
  *          5     1  0; 1: the connection is refused, and the private data are a text that says why
  *          6     2  credits: messages that may be sent before the first credits come

@@ -76,8 +76,8 @@ struct rte_mempool;
 /** Default of leat_msg_conn_conf.answer_us: time that a peer has to answer a ping, microseconds. */
 #define LEAT_MSG_ANSWER_US 5000000
 /**
- * Time that a message which has arrived waits for a buffer (leat_msg_conn_conf.alloc or mempool)
- * after its connection has ended, microseconds.
+ * After a connection has ended: time for which a message that has arrived waits for a buffer
+ * (leat_msg_conn_conf.alloc or mempool), microseconds.
  */
 #define LEAT_MSG_NOBUFS_US 500000
 /** Longest private data of the application, bytes. */
@@ -215,8 +215,9 @@ struct leat_msg_conn_conf {
 /** @} */
 
 /**
- * A message to be sent, or room for one to be received. Zero it first. It has 128 bytes. If it has
- * no flags, and is a send or has the caller's buffer, the library touches only the first 64.
+ * A message to be sent, or room for one to be received. Zero it first. It has 128 bytes. The
+ * library touches only the first 64 if flags is 0 and the request is a send, or a receive into the
+ * caller's buffer.
  */
 struct leat_msg_req {
 	/**
@@ -310,8 +311,8 @@ struct leat_msg_event {
 	/**
 	 * ENDED: 0: the peer closed cleanly; else why the connection ended: as leat_event.status,
 	 * -EPROTO, -EMSGSIZE; -EPROTONOSUPPORT: the peer does not speak leat mode.
-	 * CLOSED: 0; -ETIMEDOUT: when the timeout of leat_msg_close() had passed, sends were left
-	 * or nothing had come from the peer yet; others: why the connection had ended before.
+	 * CLOSED: 0; -ETIMEDOUT: the timeout of leat_msg_close() passed while sends were left, or
+	 * before anything had come from the peer; others: why the connection had ended before.
 	 */
 	int status;
 	/** text for people: peer, operation, cause; "closed by 10.0.0.1:7000" if status is 0 */
@@ -368,8 +369,8 @@ struct leat_msg_conn_stats {
  * All other fields stay as they are. If conf.credits is 0 and the device has no room for
  * LEAT_MSG_CREDITS_DEFAULT, rx_depth has room for fewer.
  * @param dev the device of the endpoint
- * @param conf what leat_msg_create() will get, NULL for the defaults
- * @param[in,out] ep_conf zeroed, or with what the application needs itself
+ * @param conf configuration that leat_msg_create() will get; NULL for the defaults
+ * @param[in,out] ep_conf zeroed, or with the application's own values set
  * @return 0; else a negative errno, with leat_err_msg(), and ep_conf is unchanged:
  *   - -EINVAL: a value is out of range, or more than the device supports
  *   - others of leat_dev_info_for()
@@ -428,10 +429,9 @@ LEAT_API struct leat_msg_conn *leat_msg_accept(struct leat_msg *m, const struct 
 /**
  * Reject a connection request, with a reason for the peer.
  *
- * The peer's LEAT_MSG_ENDED has -ECONNREFUSED and the text. A connector that asked for plain mode
- * gets no text, nor does any other while the device lacks what an accept needs, such as memory or
- * file descriptors. leat_msg_handle_event() takes the events that still come for the peer id until
- * the id is free again.
+ * The peer's LEAT_MSG_ENDED has -ECONNREFUSED and the text. The text does not arrive if the
+ * connector asked for plain mode, or if the device can't accept now, for lack of memory or file
+ * descriptors. Until the peer id is free again, leat_msg_handle_event() handles its events.
  * @param m the context
  * @param ev the LEAT_EV_CONNECT_REQ
  * @param why a short text, cut off at what the device can carry. NULL: none
@@ -453,8 +453,8 @@ LEAT_API struct leat_msg_conn *leat_msg_open(struct leat_msg *m, uint16_t peer,
 					     const struct leat_msg_conn_conf *conf);
 
 /**
- * Find the application's private data in a LEAT_EV_CONNECT_REQ or LEAT_EV_CONNECTED: they follow
- * those of this library.
+ * Find the application's private data in a LEAT_EV_CONNECT_REQ or LEAT_EV_CONNECTED, behind those
+ * of this library.
  * @param ev a LEAT_EV_CONNECT_REQ or LEAT_EV_CONNECTED
  * @param[out] len length of the private data, bytes
  * @return the private data, inside of ev
@@ -482,7 +482,7 @@ LEAT_API uint16_t leat_msg_send(struct leat_msg_conn *c, struct leat_msg_req **r
 /**
  * End a turn: send the messages that wait to travel together, see leat_msg_send().
  *
- * Worth a call before the application does something that takes time.
+ * Call it before the application does something that takes time.
  */
 LEAT_API void leat_msg_flush(struct leat_msg *m);
 
@@ -530,8 +530,8 @@ LEAT_API int leat_msg_shutdown(struct leat_msg_conn *c);
 LEAT_API int leat_msg_cancel(struct leat_msg_req *req);
 
 /**
- * Take the context's own ops out of what leat_ep_poll() returned. All ops that leat_ep_poll()
- * returns must pass through here.
+ * Process the context's own ops among those that leat_ep_poll() returned, and remove them from the
+ * array. All ops that leat_ep_poll() returns must pass through here.
  * @param m the context
  * @param ops ops of leat_ep_poll(); the application's are moved to the front, in their order
  * @param n number of ops
@@ -540,8 +540,8 @@ LEAT_API int leat_msg_cancel(struct leat_msg_req *req);
 LEAT_API uint16_t leat_msg_process(struct leat_msg *m, struct leat_op **ops, uint16_t n);
 
 /**
- * Take requests that are done, and resume connections that waited for room in the endpoint or for a
- * buffer.
+ * Get the requests that are done, and resume connections that waited for room in the endpoint or
+ * for a buffer.
  * @param m the context
  * @param[out] reqs room for n. Requests of one direction of a connection come in the order of
  *   posting.
@@ -558,8 +558,8 @@ LEAT_API uint16_t leat_msg_poll(struct leat_msg *m, struct leat_msg_req **reqs, 
 LEAT_API bool leat_msg_handle_event(struct leat_msg *m, const struct leat_event *ev);
 
 /**
- * Take events of connections, and drive closing, deadlines and liveness. Call it after each round
- * of leat_ep_events(), every millisecond or so.
+ * Get events of connections, and drive closing, deadlines and liveness checks. Call it after each
+ * round of leat_ep_events(), every millisecond or so.
  * @param m the context
  * @param[out] ev room for n
  * @param n room at ev, in events

@@ -32,7 +32,7 @@
  * (LEAT_IDLE_BLOCK) if the endpoint has a wait object.
  *
  * When the reactor stops, the connections are closed before the endpoint is shut down. The numbers
- * are fractions of the stop's time:
+ * are fractions of the time from the stop to its deadline:
  *
  *     stop                                                                       its deadline
  *      | tasks end | sends go out              | disconnected     | shutdown      |
@@ -57,8 +57,8 @@ extern "C" {
 #define LEAT_MSG_BURST 32
 
 /**
- * Take requests that are done: 1 to LEAT_MSG_BURST, in the order of leat_msg_poll(). The callee
- * owns them again, and may post them right here.
+ * Handle requests that are done: 1 to LEAT_MSG_BURST, in the order of leat_msg_poll(). The
+ * application owns them again, and may post them from this function.
  *
  * @param arg
  *   leat_msg_reactor_conf.arg.
@@ -71,7 +71,7 @@ extern "C" {
  */
 typedef void (*leat_msg_done_fn)(void *arg, struct leat_msg_req **reqs, uint16_t n, uint64_t now);
 
-/** Take an event of a connection. */
+/** Handle an event of a connection. */
 typedef void (*leat_msg_event_fn)(void *arg, const struct leat_msg_event *ev);
 
 /** Functions that a context calls while a reactor drives it. */

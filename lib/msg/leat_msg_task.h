@@ -58,10 +58,10 @@
  * A client that sends and closes before its listener has seen the connection come up may lose what
  * it sent: it should wait for an answer (doc/guide/msg.md, "Stopping").
  *
- * Buffers may be any memory, stacks included. Where the device reaches only registered memory
- * (leat_dev_info.mr_local), the buffer of a message longer than leat_msg_net_conf.eager_max is
- * registered for the time of the call, which is slow, unless leat_msg_net_register() has registered
- * it.
+ * Buffers may be any memory, stacks included. If the device reaches only registered memory
+ * (leat_dev_info.mr_local), a call registers the buffer for its own duration if the message is
+ * longer than the eager_max of one of the two sides, or in plain mode. That is slow; memory that
+ * leat_msg_net_register() has registered needs no such step.
  *
  * On a failure leat_err_msg() names the call, the peer and the cause.
  *
@@ -109,9 +109,9 @@ struct leat_msg_net_conf {
 	 */
 	uint16_t backlog;
 	/**
-	 * Silence after which a peer is pinged, and its connection ended if it does not answer,
-	 * microseconds: leat_msg_conn_conf.idle_us. 0: never; then calls wait for a hung peer until
-	 * their own deadline.
+	 * Silence after which a peer is pinged, microseconds, as leat_msg_conn_conf.idle_us; if it
+	 * does not answer, its connection ends. 0: never; then a call that waits for a hung peer
+	 * ends only at its own deadline.
 	 */
 	uint64_t idle_us;
 	uint64_t answer_us; /**< leat_msg_conn_conf.answer_us, microseconds */
@@ -199,8 +199,8 @@ LEAT_API int leat_msg_task_listen_addr(struct leat_msg_net *net, char *addr, siz
 LEAT_API void leat_msg_task_unlisten(struct leat_msg_net *net);
 
 /**
- * Wait for a connection from a peer. Several tasks may wait; connections are given to them
- * in the order of their calls.
+ * Wait for a connection from a peer. Several tasks may wait; they get connections in the order of
+ * their calls.
  *
  * @param net
  *   The net.

@@ -3,8 +3,8 @@
 /*
  * Contexts: their memory, their requests, and the running of their connections.
  *
- * Every op is part of a slot, and all slots are in one allocation: an op is this context's if its
- * address lies in that allocation. C is the number of credits, ctrl are control messages:
+ * Every op is part of a slot, and all slots are in one allocation, so an op belongs to this context
+ * if its address lies in that allocation. C is the number of credits, ctrl are control messages:
  *
  *     conns    [0]                          [1] ...
  *     slots    C tx | C rx | ctrl tx | 2 ctrl rx | C tx ...
@@ -87,8 +87,8 @@ msg_alloc(struct leat_msg *m)
 {
 	const uint32_t per_conn = 2u * m->credits + 1 + MSG_CTRL;
 	/*
-	 * An odd number of cache lines per buffer: else the first lines of all buffers would
-	 * compete for a few sets of the caches.
+	 * Use an odd number of cache lines per buffer; otherwise the first lines of all buffers
+	 * would compete for a few sets of the caches.
 	 */
 	const size_t buf_len =
 		RTE_ALIGN_CEIL(m->eager_max + (size_t)MSG_HEAD_LEN, (size_t)LEAT_CACHE_LINE) |
@@ -314,10 +314,10 @@ line_add(struct line *line, struct leat_msg_conn *c)
 }
 
 /*
- * Run connections fairly while some wait for buffers, or for room in the endpoint: there may be
- * fewer than all of them need. Connections that waited before come first, in the order in which
- * they began to wait; one that got something is queued behind those that got nothing. So every
- * connection is served in its turn, even if little is available and other connections ask often.
+ * Run connections fairly while some wait for buffers, or for room in the endpoint, of which there
+ * may be less than all need. Connections that waited before come first, in the order in which they
+ * began to wait. A connection that got a buffer or room is queued behind those that got none. So
+ * every connection is served in its turn, even if other connections ask more often.
  */
 static void __rte_cold
 run_in_turn(struct leat_msg *m, struct leat_msg_conn *c)
@@ -396,7 +396,7 @@ taken(struct leat_msg *m, struct leat_msg_req *req)
 		leat_wheel_del(&m->wheel, &req->timer);
 }
 
-/* Count messages that the application gets in this turn: it may answer each. */
+/* Count a message that the application gets in this turn, since it may answer each. */
 static inline void
 note_given(const struct leat_msg *m, const struct leat_msg_req *req)
 {
@@ -482,7 +482,7 @@ uint16_t
 leat_msg_poll(struct leat_msg *m, struct leat_msg_req **reqs, uint16_t n)
 {
 	m->turn += m->cut % MSG_CUT_MAX == 0;
-	/* Give out done requests first: other work can wait for the application to be idle. */
+	/* Give out done requests first; other work can wait until the application is idle. */
 	if (m->done.head != NULL) {
 		if (unlikely(m->held && m->turn - m->held_turn >= MSG_HOLD_TURNS))
 			leat_msg_flush(m);

@@ -20,7 +20,7 @@ struct msg_below {
 	/* Called when the reactor is destroyed; may free the context and this struct. NULL: none */
 	void (*release)(void *arg);
 	bool calling; /* a callback of the application runs */
-	bool soon;    /* look for events as soon as there are no requests to give out */
+	bool soon;    /* the next turn without requests to give out calls leat_msg_events() */
 	/* stop */
 	uint64_t stop_at; /* time at which the stop was noticed, cycles; 0: no stop */
 	bool cut;	  /* the time for sends is up */

@@ -70,7 +70,7 @@ msg_tx_credit_right(const struct leat_msg_conn *c, uint32_t credit, uint32_t gra
 	       0;
 }
 
-/* Handle an op that the endpoint refused: it has no room, or is shut down. */
+/* Handle an op that the endpoint refused, because it has no room or is shut down. */
 void msg_post_refused(struct leat_msg_conn *c);
 
 /* Begin a small send without a request, with len in its head. @return NULL: it can't begin now */
@@ -81,13 +81,13 @@ struct msg_slot *msg_tx_begin_eager(struct leat_msg_conn *c, uint64_t len);
 void msg_gather_take(struct leat_msg_req *req);
 void msg_gather_copy(const struct leat_msg_req *req, uint64_t off, uint8_t *dst, uint64_t n);
 /*
- * Begin as many fragments as possible of a large message in pieces; req is the next send. If the
- * previous message was given up half-sent, send the fragment that says so first; if req is NULL, do
+ * Begin as many fragments as possible of req, the next send, a large message in pieces. If the
+ * previous message was given up half-sent, first send the fragment that says so; if req is NULL, do
  * only that. @return false: some fragments have to wait
  */
 bool msg_tx_fragments(struct leat_msg_conn *c, struct leat_msg_req *req);
 /*
- * Give up a send of which some, but not all fragments have begun. @return false: req is not such a
+ * Give up a send of which some fragments have begun, but not all. @return false: req is no such
  * send
  */
 bool msg_tx_fragments_expire(struct leat_msg_conn *c, struct leat_msg_req *req);
@@ -96,11 +96,11 @@ bool msg_fragment_bind(struct leat_msg_conn *c, struct msg_slot *s);
 bool msg_fragment_expire(struct leat_msg_conn *c, struct leat_msg_req *req);
 
 /* answer.c */
-/* Set a flag in the head in slot s: the peer shall answer when it has received the message. */
+/* Set the flag in the head in slot s that asks the peer to answer when it has the message. */
 void msg_answer_ask(struct leat_msg_req *req, struct msg_slot *s);
 /*
- * Does a request that was sent have to wait for its answer? Also true if the peer has dropped its
- * message: then the request is finished here, with the reason.
+ * Does a request that was sent have to wait for its answer? If the peer has dropped its message,
+ * this call finishes the request with the reason, and returns true as well.
  */
 bool msg_answer_waits(const struct leat_msg_conn *c, struct leat_msg_req *req);
 /*
@@ -125,7 +125,7 @@ void msg_rejected(struct leat_msg_conn *c, const struct msg_hello *h, const uint
 void msg_end_run(struct leat_msg_conn *c);
 /* Process the peer's MSG_CTRL_END. @return false: it is impossible; the connection ended */
 bool msg_end_arrived(struct leat_msg_conn *c, uint32_t id);
-/* End a connection: message id came, though the peer has said that its last id is below end. */
+/* End a connection whose peer sent message id after saying that all its ids are below end. */
 void msg_end_passed(struct leat_msg_conn *c, uint32_t id, uint32_t end);
 /* After the peer's MSG_CTRL_END: end the waiting receives, if all messages were received. */
 void msg_ended_run(struct leat_msg_conn *c);
@@ -148,9 +148,8 @@ void msg_deadline_start(struct leat_msg_req *req);
 /* Restart the timer of a request whose deadline passed, and which can't be ended yet. */
 void msg_deadline_again(struct leat_msg_conn *c, struct leat_msg_req *req);
 /*
- * Give up a request that has begun, on an open connection. One of these follows: the request is
- * done at once; it is done when the device has given back its payload; it can't be ended yet; the
- * connection ends.
+ * Give up a request that has begun, on an open connection. The request is done at once, or when the
+ * device has given back its payload; or it can't be ended yet, and goes on; or the connection ends.
  */
 void msg_expire_begun(struct leat_msg_req *req);
 /* Start to watch whether the peer of an opened connection is alive. */
@@ -160,8 +159,9 @@ bool msg_heard(const struct leat_msg_conn *c);
 
 /* abandon.c */
 /*
- * Give up a request for which its task waits no longer: it is given back once its buffer is free,
- * even before requests posted earlier. @return 0; -ENOENT, -EOPNOTSUPP: it can't be given up
+ * Give up a request whose task no longer waits for it. It is given back once its buffer is free,
+ * even before requests posted earlier. @return 0; -ENOENT: it is not posted, or is done;
+ * -EOPNOTSUPP: it is one of leat_msg_send_many(), or a part of one
  */
 int msg_req_abandon(struct leat_msg_req *req);
 void msg_abandoned_run(struct leat_msg_conn *c);
@@ -173,19 +173,19 @@ void msg_abandoned_back(struct leat_msg_req *req);
 void msg_drop_arrived(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
 /* Drop the message of a slot whose payload receive is not posted, and finish its request. */
 void msg_drop(struct leat_msg_conn *c, struct msg_slot *s, enum msg_reason reason);
-/* Drop a small message that asked for an answer, and let the sender know the reason. */
+/* Drop a small message that asked for an answer, and queue a report of the reason. */
 void msg_drop_asked(struct leat_msg_conn *c, struct msg_slot *s, uint8_t reason);
 /* Drop a message whose early receive is posted, and is too small. */
 void msg_drop_early(struct leat_msg_conn *c, struct msg_slot *s);
-/* Drop a message that its sender has given up: an empty payload came in place of the real one. */
+/* Drop a message whose sender gave it up, and sent an empty payload instead of the real one. */
 void msg_drop_given_up(struct leat_msg_conn *c, struct msg_slot *s);
 /* Post the receives of dropped messages, and queue reports to their senders. */
 void msg_drop_run(struct leat_msg_conn *c);
-/* State MSG_OVER: finish the dropped messages; nothing more of them comes. */
+/* State MSG_OVER: finish the dropped messages, since no more payloads come. */
 void msg_drop_over(struct leat_msg_conn *c);
-/* Fill ctrl with the oldest drop that the peer was not told of yet. @return false: there is none */
+/* Fill ctrl with the oldest drop that is not reported to the peer. @return false: there is none */
 bool msg_drop_report(const struct leat_msg_conn *c, struct msg_ctrl *ctrl);
-/* Note that the peer was told of the drop of message id. */
+/* Note that the drop of message id was reported to the peer. */
 void msg_drop_reported(struct leat_msg_conn *c, uint32_t id);
 /*
  * Handle the peer's report that it dropped a message. @return false: the report is impossible; the
@@ -195,11 +195,14 @@ bool msg_tx_drop(struct leat_msg_conn *c, uint32_t id, uint8_t reason);
 /* Finish a send whose payload is not posted; an empty payload will be sent instead. */
 void msg_tx_give_up(struct leat_msg_conn *c, struct msg_slot *s, int status);
 /*
- * Handle a send's op that was recalled. @return false: it was not recalled, or was sent before the
- * recall, or failed
+ * Handle a failed op of a send if it failed because it was recalled. @return false: it failed for
+ * another reason, or the connection is not open
  */
 bool msg_tx_taken_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
-/* Did the peer's receive turn out too short, on a connection that goes on? */
+/*
+ * Does the status of a failed send say that the peer's receive was too short? Such a failure does
+ * not end the connection.
+ */
 bool msg_recv_was_short(const struct leat_msg_conn *c, int status);
 /* Return the status of a request whose message was dropped for that reason. */
 int msg_reason_status(uint8_t reason);
@@ -218,7 +221,7 @@ void msg_early_complete(struct leat_msg_conn *c, struct msg_slot *s, const struc
 int msg_early_cancel(struct leat_msg_conn *c, const struct leat_msg_req *req);
 
 /* arrive.c */
-/* Record in its slot that a message of len bytes arrived; there it waits for a request. */
+/* Record in slot s that message id, of len bytes, arrived. It waits there for a request. */
 void msg_arrived(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id, uint64_t len);
 /* Complete the receive of a payload; the length of its message is known. */
 void msg_payload_arrived(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op);
@@ -252,7 +255,7 @@ void msg_fail(struct leat_msg_conn *c, int status, const char *fmt, ...)
 	__rte_format_printf(3, 4) __rte_cold;
 /* Handle an op that came back with an error. */
 void msg_op_failed(struct leat_msg_conn *c, const struct leat_op *op) __rte_cold;
-/* Handle the last event of the peer: it closed, failed, or never came up. */
+/* Handle the last event of the peer, which has closed, failed, or never came up. */
 void msg_peer_closed(struct leat_msg_conn *c, int status, const char *text);
 /* State MSG_ENDING: change to MSG_OVER once the device has no ops and the peer has ended. */
 void msg_ending(struct leat_msg_conn *c);

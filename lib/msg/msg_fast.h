@@ -13,7 +13,7 @@
  *     arrived   msg_fast_arrived()   it is the next message, and the oldest request waits for one
  *
  * They exist because small messages are measurably slower without them (doc/guide/msg.md). A
- * connection uses them while c->fast is true: test_msg_fast.c runs the same cases with and without
+ * connection uses them while c->fast is true. test_msg_fast.c runs the same cases with and without
  * them.
  */
 
@@ -70,7 +70,7 @@ msg_may_begin(const struct leat_msg_conn *c)
 	       (msg_tx_slot(c, c->tx_next)->flags & (MSG_OP_OUT | MSG_DATA_OUT)) == 0;
 }
 
-/* Free slot s: each of its messages was delivered to a request. */
+/* Free slot s, of which every message was delivered to a request. */
 static inline void
 msg_delivered(struct leat_msg_conn *c, struct msg_slot *s, uint32_t id)
 {
@@ -133,9 +133,9 @@ msg_fast_send(struct leat_msg_conn *c, struct leat_msg_req *req)
 }
 
 /*
- * Complete the send of a small message whose request was given back before. s->kind is loaded by
- * itself: s->flags may just have been stored, and a load of both could not be forwarded from that
- * store, but would wait until the store has left the core's store buffer.
+ * Complete the send of a small message whose request was given back before. Load s->kind alone, not
+ * together with s->flags: if s->flags has just been stored, a load of both can't be forwarded from
+ * that store, and waits until the store has left the core's store buffer.
  */
 static __rte_always_inline bool
 msg_fast_sent(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
@@ -149,7 +149,7 @@ msg_fast_sent(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op 
 	return true;
 }
 
-/* Deliver the next message, small and alone in its send: op is c->rx_next. */
+/* Deliver the next message if it is small and alone in its send; op is c->rx_next. */
 static __rte_always_inline bool
 msg_fast_arrived(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
 {

@@ -9,7 +9,7 @@
  *     net_conn.c    dial, listen, accept, close
  *     task_io.c     send, recv, bursts
  *
- * Each connection of a net has a sock, from before it is requested until it is closed:
+ * A net has a "sock" for each connection, from before the connect or accept until LEAT_MSG_CLOSED:
  *
  *     dial         FREE -> DIALING -- UP --> OPEN -- leat_msg_task_close() --> CLOSING
  *     CONNECT_REQ  FREE -> COMING --- UP --> QUEUED -- accept --> OPEN
@@ -69,7 +69,7 @@ struct leat_msg_net {
 	struct net_waits accepts;	 /* tasks in accept */
 	struct net_waits closes;	 /* tasks in leat_msg_net_close() */
 	bool listening, closing;
-	bool left;		  /* closing: some sends were left when the time was up */
+	bool left;		  /* closing: a connection's timeout passed with sends left */
 	bool mr_failure_logged;	  /* a failed registration was logged */
 	char addr[LEAT_ADDR_MAX]; /* address of the last listen */
 	unsigned int nb_regions;

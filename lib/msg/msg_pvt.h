@@ -25,8 +25,8 @@
  *     ctrl.c    control messages
  *     timeout.c deadlines, and silent peers
  *     abandon.c requests that their tasks give up
- *     drop.c    messages that no request takes
- *     hello.c   what two leat endpoints tell each other when they connect
+ *     drop.c    messages that are dropped: no request gets them
+ *     hello.c   the private data that two leat endpoints exchange when they connect
  *     msg_wire.h  tags, heads and hellos
  *
  * Message ids count per connection and direction, and wrap. A connection has C = credits slots in
@@ -47,11 +47,11 @@
  *     receiving    done <= data <= bind <= post <= done + rx_window
  *
  *         post   the receive of its length (plain) or head (leat) is posted
- *         bind   it arrived, and has a request
- *         data   its payload's receive is posted, if it needs one
+ *         bind   the length or head has arrived, and the message has a request
+ *         data   the receive of its payload is posted, if there is a payload
  *         done   request given back, slot free: the receive of id + C may be posted in it
  *
- * Only the device's completions come in any order; they set flags in the slots.
+ * Only the device's completions come in any order. They set flags in the slots.
  */
 
 #include <errno.h>
@@ -75,21 +75,21 @@
 /* Ops per leat_ep_post() call. */
 #define MSG_BURST 32
 /*
- * Receives are posted when this many slots are free: few enough to post all of them while an answer
- * is under way.
+ * Receives are posted when this many slots are free. The number is small, so that all of them can
+ * be posted while an answer is under way.
  */
 #define MSG_RX_BATCH 4u
 /*
- * Leat mode: while the payloads that the device has add up to this many bytes, further payloads
- * wait, even granted ones. Without the limit the heads of the next messages would queue behind all
- * payloads: the peer would see them only after the last payload, and nothing would be under way
- * while it posts their receives.
+ * Leat mode: while the payloads that the device has add up to this many bytes or more, further
+ * payloads wait, even granted ones. Without the limit the heads of the next messages would queue
+ * behind all payloads. The peer would see these heads only after the last payload, and nothing
+ * would be under way while it posts receives for their payloads.
  */
 #define MSG_DATA_AHEAD (UINT64_C(4) << 20)
 /*
  * Leat mode: after a message of at least MSG_BULK bytes, at most MSG_BULK_WINDOW messages may be
- * under way or waiting here. The next payload's receive is posted behind the receives of all heads:
- * a device that searches for it by tag walks over all of these, and misses the caches, since the
+ * under way or waiting here. The next payload's receive is posted behind the receives of all heads.
+ * A device that searches for it by tag walks over these receives, and misses the caches, since the
  * last payload has evicted them. The messages in the window have 1 MiB or more together, which
  * keeps a fabric as busy as all credits would.
  */
@@ -127,8 +127,8 @@ enum msg_slot_kind { MSG_SLOT_TX, MSG_SLOT_RX, MSG_SLOT_CTRL_TX, MSG_SLOT_CTRL_R
 #define MSG_WANT 0x08	    /* data has to be posted; in a control receive: op has to be posted */
 #define MSG_ARRIVED 0x10    /* rx: the message's length is known */
 #define MSG_EAGER 0x20	    /* leat mode: one or more whole messages are in the slot's buffer */
-#define MSG_DONE 0x40	    /* rx: the message is complete: delivered, or dropped */
-#define MSG_FAILED 0x80	    /* an op of the slot failed: the connection is ending */
+#define MSG_DONE 0x40	    /* rx: the message is delivered, or dropped */
+#define MSG_FAILED 0x80	    /* an op of the slot failed, so the connection is ending */
 #define MSG_EARLY 0x100	    /* rx: has a request before its length has come; see early.c */
 #define MSG_DATA_IN 0x200   /* rx, with MSG_EARLY: the payload has come before the length */
 #define MSG_RECALL 0x400    /* rx, with MSG_EARLY: request cancelled, op data is being recalled */
@@ -258,11 +258,11 @@ struct leat_msg_conn {
 	/* fragmented message being sent (tx), received (rx): request, bytes left; see gather.c */
 	struct leat_msg_req *tx_frag, *rx_frag; /* NULL: none, or given up */
 	uint64_t tx_frag_left, rx_frag_left, rx_frag_total;
-	uint8_t rx_frag_lost; /* enum msg_reason: the message is dropped, fragment by fragment */
+	uint8_t rx_frag_lost; /* enum msg_reason: why its fragments are dropped; 0: they are not */
 
 	/* half-close */
 	bool no_fast_send; /* no send may take the fast path */
-	bool no_sends;	   /* closing, or shut down here: nothing more can be posted */
+	bool no_sends;	   /* closing, or shut down here: no more sends can be posted */
 	bool end_due;	   /* MSG_CTRL_END has to be sent, when all sends have begun */
 	bool peer_ended;   /* MSG_CTRL_END has come: rx_end is the id behind the last message */
 	bool end_reported; /* LEAT_MSG_SHUTDOWN is pending or reported */
@@ -293,7 +293,7 @@ struct leat_msg_conn {
 	uint8_t asked;	 /* mode asked for */
 	uint8_t pending; /* events to be reported, bits 1 << enum leat_msg_event_type */
 	bool closing, draining;
-	bool drain_pinged; /* draining: the peer was pinged, to see that it listens */
+	bool drain_pinged; /* draining: the peer was pinged, see ping_unheard() in end.c */
 	bool peer_closed;  /* the peer has ended: its last event was seen */
 	bool status_final; /* status and text are final */
 	int status;
@@ -305,13 +305,13 @@ static_assert(offsetof(struct leat_msg_conn, fast) == LEAT_CACHE_LINE, "line 0 i
 static_assert(offsetof(struct leat_msg_conn, m) == 2 * LEAT_CACHE_LINE, "line 1 is one");
 
 struct leat_msg {
-	uintptr_t slots_base; /* address of the slots: an op inside them is this context's */
+	uintptr_t slots_base; /* address of the slots; an op inside them belongs to this context */
 	uintptr_t slots_len;
 	struct leat_msg_conn *work;
 	struct leat_msg_conn *later;
 	/* some connections in work wait for buffers, or for room in the endpoint */
 	bool starved;
-	/* number of the turn; leat_msg_poll() begins the next if no requests are left: see cut */
+	/* number of the turn; leat_msg_poll() begins the next turn as `cut` says */
 	uint32_t turn;
 	uint32_t held_turn; /* turn in which the first of the waiting messages was posted */
 	bool held;	    /* messages wait to travel together */
@@ -321,7 +321,7 @@ struct leat_msg {
 	 */
 	uint8_t cut;
 	bool slow;   /* for tests: connections never use msg_fast.h */
-	bool ending; /* leat_msg_destroy() closes the connections: no new one may begin */
+	bool ending; /* leat_msg_destroy() closes the connections; no new one may begin */
 	struct msg_list done;
 	struct leat_msg_conn *conns;
 	struct leat_msg_conn **by_peer;
@@ -402,7 +402,7 @@ msg_late_status(const struct leat_msg_req *req)
 	return req->abandoned != 0 ? -ECANCELED : -ETIMEDOUT;
 }
 
-/* Put a request on the list of done ones: the next leat_msg_poll() gives it out. */
+/* Put a request on the list of done ones, for the next leat_msg_poll() to give out. */
 static inline void
 msg_give(struct leat_msg *m, struct leat_msg_req *req)
 {
@@ -502,8 +502,9 @@ msg_rx_id(const struct leat_msg_conn *c, uint64_t tag)
 }
 
 /*
- * Leat mode: does an arriving message need more checks, since a fragmented one is incomplete or the
- * peer has announced its last message? Then no message goes straight to its request.
+ * Leat mode: does an arriving message need more checks, because fragments of the previous message
+ * are missing, or the peer has announced its last message? Then it does not go straight to its
+ * request.
  */
 static inline bool
 msg_rx_in_turn(const struct leat_msg_conn *c)
@@ -512,8 +513,8 @@ msg_rx_in_turn(const struct leat_msg_conn *c)
 }
 
 /*
- * Return how many messages may be under way or waiting here. There may be more for a while: their
- * receives were posted before a long message shrank the window.
+ * Return how many messages may be under way or waiting here. There may be more for a while, if
+ * their receives were posted before a long message shrank the window.
  */
 static inline uint32_t
 msg_rx_window(const struct leat_msg_conn *c)
@@ -531,8 +532,8 @@ msg_rx_free(const struct leat_msg_conn *c)
 }
 
 /*
- * Move on to the next message in an eager slot; all were checked when they arrived. @return false:
- * there is none
+ * Move on to the next message in an eager slot. All its messages were checked when they arrived.
+ * @return false: there is no further message
  */
 static inline bool
 msg_eager_next(struct msg_slot *s)
@@ -576,8 +577,8 @@ msg_wait(struct leat_msg_conn *c)
  * soon as it has posted that many. All other messages wait for the end of the turn, when
  * leat_msg_poll() finds nothing done and runs the work that msg_later() put off; or a bit longer,
  * see MSG_HOLD_TURNS. If messages have travelled together lately (want > 1), more of them are under
- * way and will be answered together. A message that left alone now would be answered alone, and so
- * on: so it waits, too.
+ * way and will be answered together. A message that left alone now would be answered alone, and its
+ * answer, too: so it waits.
  */
 static __rte_always_inline bool
 msg_turn_holds(const struct leat_msg *m, const struct leat_msg_conn *c)
@@ -587,8 +588,8 @@ msg_turn_holds(const struct leat_msg *m, const struct leat_msg_conn *c)
 
 /*
  * Put off posting receives, and prefetching for the next message, until the application has nothing
- * to do: the message that has just arrived should reach it first. When half of the receives are
- * used up the caller posts at once instead.
+ * to do, so that the message that has just arrived reaches it first. When half of the receives are
+ * used up, the caller posts receives at once instead.
  */
 static inline void
 msg_later(struct leat_msg_conn *c)

@@ -16,9 +16,9 @@
 
 /*
  *     63 62 | 61 ...              ... 16 | 15 ... 0
- *     kind  | connection                 | id          the connection's number, as the receiver
- *                                                      chose it
+ *     kind  | connection                 | id
  *
+ * "connection" is the connection's number, chosen by the receiver.
  * A process uses each number once: at a million connections a second they last for two years. So
  * messages of a connection that has ended meet no receive of a later one, however long they were
  * delayed. A tag has the low 16 bits of an id, which is enough: at most LEAT_MSG_CREDITS_MAX ids of
@@ -59,8 +59,8 @@ struct msg_head {
 /*
  * The highest byte of a head's length has flags. A message with a flag is alone in its send.
  */
-#define MSG_LEN_ANSWER (UINT64_C(1) << 56)   /* answer when a receive has the message */
-#define MSG_LEN_FRAGMENT (UINT64_C(1) << 57) /* len: bytes not sent before this fragment */
+#define MSG_LEN_ANSWER (UINT64_C(1) << 56)   /* asks for an answer when it is received */
+#define MSG_LEN_FRAGMENT (UINT64_C(1) << 57) /* len: bytes left, this fragment included */
 #define MSG_LEN_FLAGS (MSG_LEN_ANSWER | MSG_LEN_FRAGMENT)
 
 #define MSG_NEXT_LEN 8 /* size of the length of each further message in a send */
@@ -78,7 +78,7 @@ struct msg_ctrl {
 
 /* Control messages; if several are due they are sent in this order. */
 enum msg_ctrl_kind {
-	MSG_CTRL_NUMBERS = 0, /* credit and grant only */
+	MSG_CTRL_NUMBERS = 0, /* carries credit and grant only */
 	MSG_CTRL_DROP,	      /* the receiver drops large message arg: send an empty payload */
 	MSG_CTRL_PING,	      /* asks for a sign of life */
 	MSG_CTRL_PONG,	      /* the answer to a ping */
@@ -95,9 +95,9 @@ enum msg_reason {
 };
 
 /*
- * A connection begins with receives for at most this many messages, and doubles them whenever its
- * sender has to wait for credit. With few buffers, each is reused while it is still in the CPU's
- * caches.
+ * A connection begins with receives for at most this many messages, and doubles their number
+ * whenever the peer has to wait for credit. With few buffers, each is reused while it is still in
+ * the CPU's caches.
  */
 #define MSG_WINDOW_FIRST 64u
 

@@ -10,7 +10,7 @@
 
 #include "msg_net.h"
 
-/* Peers beyond max_conns, for connection requests that are about to be rejected. */
+/* Number of peers beyond max_conns, for connection requests that are about to be rejected. */
 #define MORE_PEERS 4
 /* leat_ep_close(): time limit for an endpoint that has no connections, us. */
 #define CLOSE_US 1000000
@@ -242,9 +242,10 @@ close_running(struct leat_msg_net *net, uint64_t timeout_us)
 	}
 	net->below->soon = true;
 	/*
-	 * A task whose wait has ended uses the net and its connections once more when it runs. Such
-	 * tasks are ready before this one, so they run before it goes on and frees the net: those
-	 * that became ready by now during the yield, later ones during the wait.
+	 * A task whose wait has ended uses the net and its connections once more when it runs. It
+	 * must run before this task frees the net. Tasks that are ready before this task resumes
+	 * from the yield run first. So do tasks that become ready later, since all of them do
+	 * before the last connection is closed, which ends the wait below.
 	 */
 	ret = leat_task_yield();
 	return ret < 0 ? ret : leat_resource_run(&w.op, &closed_resource);

@@ -157,7 +157,7 @@ queue_serve(struct leat_msg_net *net)
 
 /* ---- events ---- */
 
-/* @return why a connection request can't be accepted, written to text; NULL: it can */
+/* @return text, with the reason why a connection request can't be accepted; NULL: it can be */
 static const char *
 refusal(const struct leat_msg_net *net, char *text, size_t len)
 {
@@ -250,8 +250,8 @@ on_ended(struct sock *s, const struct leat_msg_event *ev)
 		break;
 	case SOCK_QUEUED:
 		/*
-		 * Messages have arrived: leave the connection in the queue, for the task that will
-		 * accept it.
+		 * Messages have arrived, so leave the connection in the queue: the task that will
+		 * accept it can receive them.
 		 */
 		if (s->conn->rx_arrived > 0)
 			break;
@@ -268,12 +268,12 @@ on_closed(struct sock *s, const struct leat_msg_event *ev)
 {
 	struct leat_msg_net *net = s->net;
 	/*
-	 * If the connection had ended before, -ETIMEDOUT says why it ended, not that sends are
-	 * left.
+	 * -ETIMEDOUT means that sends were left, unless the connection had ended before: then it
+	 * is the reason of that end.
 	 */
 	const bool left = ev->status == -ETIMEDOUT && s->why[0] == '\0';
 
-	/* If no task has accepted the connection yet, the reactor's stop has closed it. */
+	/* In these two states no task has the connection: the reactor's stop has closed it. */
 	if (s->state == SOCK_QUEUED)
 		queue_remove(s);
 	else if (s->state == SOCK_COMING)
@@ -311,8 +311,9 @@ net_on_conn_event(void *arg, const struct leat_msg_event *ev)
 }
 
 /*
- * Return the connection that a task waited for. If the reactor stopped between the wake-up and the
- * task's next turn, the connection may be closed already; a net that stops opens no other.
+ * Get the connection that a task waited for. If the reactor's stop began between the wake-up and
+ * the task's next turn, the connection may be closed already. Its sock is then free, since a
+ * stopping net opens no other connection. @return 0, or -ESHUTDOWN: the connection is closed
  */
 static int
 sock_conn(const struct sock *s, struct leat_msg_conn **conn)
@@ -535,7 +536,7 @@ leat_msg_task_close(struct leat_msg_conn *c, uint64_t timeout_us)
 	/* The reactor's stop has closed the connection. */
 	if (s->conn != c)
 		return 0;
-	/* The connection has ended, and LEAT_MSG_ENDED was not seen yet: keep its reason. */
+	/* If the connection has ended, and LEAT_MSG_ENDED is still to come, keep its reason. */
 	if (c->state >= MSG_ENDING && c->status_final && s->why[0] == '\0')
 		snprintf(s->why, sizeof(s->why), "%s", c->text);
 	/* -EALREADY: the stop, or another task, has begun to close it. */

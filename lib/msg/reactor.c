@@ -3,8 +3,8 @@
 /*
  * A context that a reactor drives, with three pollers:
  *
- *     endpoint's poller   ops: the context takes its own (on_ops); events (on_ep_event)
- *     "msg"               requests are given out, then events, if there may be some
+ *     endpoint's poller   passes ops (on_ops) and events (on_ep_event) to the context
+ *     "msg"               gives out requests, then events, if there may be some
  *     "msg events"        every events_us (leat_reactor_events_us()): events, deadlines
  *
  * The second poller runs after the first in each turn, so requests that were done in a turn are
@@ -23,7 +23,7 @@
 
 #include "msg_below.h"
 
-/* Maximum number of bursts of requests given out in a turn: other pollers wait meanwhile. */
+/* Maximum number of bursts of requests given out in a turn; other pollers wait meanwhile. */
 #define BURSTS 4
 /* Maximum number of events taken at once. */
 #define EVENTS 8
@@ -115,7 +115,7 @@ on_turn(void *arg, uint64_t now)
 		b->soon |= n > 0;
 	}
 	b->calling = false;
-	/* All other pollers of this turn have posted their messages: send those that wait. */
+	/* Pollers that ran before this one have posted their messages: send those that wait. */
 	if (b->m->held)
 		leat_msg_flush(b->m);
 	return n;
@@ -195,7 +195,7 @@ cut_sends(struct msg_below *b)
 		snprintf(b->left, sizeof(b->left), "%u sends to %s", first, addr);
 }
 
-/* Close all connections, including those opened since the stop began. */
+/* Begin to close all connections, including those opened since the stop began. */
 static void
 close_all(struct msg_below *b)
 {
@@ -204,7 +204,7 @@ close_all(struct msg_below *b)
 	for (i = 0; i < b->m->max_conns; i++) {
 		struct leat_msg_conn *c = &b->m->conns[i];
 
-		/* The connection has no timeout: cut_sends() ends the draining of all at once. */
+		/* No timeout here: cut_sends() ends the draining of all connections at once. */
 		if (c->state != MSG_FREE && !c->closing)
 			(void)leat_msg_close(c, UINT64_MAX);
 		if (c->state != MSG_FREE && b->cut && c->drain_deadline != 0) {
@@ -393,7 +393,8 @@ leat_msg_reactor_remove(struct leat_msg *m)
 }
 
 /*
- * Close all connections, and drive the endpoint until that is done: no reactor drives it any more.
+ * Close all connections, and drive the endpoint until they are closed, since no reactor drives it
+ * any more. @return 0; -EBUSY: the device keeps ops for longer than DESTROY_US
  */
 static int
 finish(struct msg_below *b)

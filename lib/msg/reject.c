@@ -59,7 +59,7 @@ msg_rejected(struct leat_msg_conn *c, const struct msg_hello *h, const uint8_t *
 	char text[LEAT_EVENT_TEXT];
 	uint16_t i, n = (uint16_t)RTE_MIN((size_t)h->priv_len, sizeof(text) - 1);
 
-	/* The text goes to logs and terminals: replace control characters. */
+	/* Replace control characters, since the text goes to logs and terminals. */
 	for (i = 0; i < n; i++)
 		text[i] = why[i] >= ' ' && why[i] != 0x7f ? (char)why[i] : '?';
 	text[n] = '\0';

@@ -3,10 +3,10 @@
 /*
  * Receiving.
  *
- * Receives for the next lengths (plain) or heads (leat) are always posted, each for exactly one id:
- * whatever order the device completes them in, a receive can only be met by its own message. In
- * plain mode receives that match any id can be posted instead (any_id); then the tag of the message
- * that arrived has the id.
+ * Receives for the next lengths (plain) or heads (leat) are always posted, each for exactly one id.
+ * So each is met only by its own message, whatever the order in which the device completes them. In
+ * plain mode receives that match any id can be posted instead (any_id); then the id is read from
+ * the tag of the message that arrived.
  *
  * A message that arrived (arrive.c) waits in its slot until there is a request for it. An eager
  * message is then copied, and the next one in the same slot waits for the next request. For a large
@@ -113,8 +113,8 @@ msg_rx_start(struct leat_msg_conn *c)
 	uint32_t i;
 
 	/*
-	 * Nothing is in flight, but the connection that used the slots before may have left flags
-	 * of messages that were not received.
+	 * Nothing is in flight, but the connection that used the slots before may have left the
+	 * flags of messages that were never received.
 	 */
 	for (i = 0; i <= c->mask; i++)
 		c->rx[i].flags = 0;
@@ -134,9 +134,9 @@ msg_rx_start(struct leat_msg_conn *c)
 /* ---- binding messages to requests ---- */
 
 /*
- * Get a buffer for a request that has none. given_buf notes the buffer: if the request is posted
- * again with it, the request gets another one, since this buffer is only as large as its message.
- * @return false: no buffer is available now
+ * Get a buffer for a request that has none, and store it in given_buf, too. If the request is
+ * posted again with that buffer, it gets another one, since this one is only as large as its
+ * message. @return false: no buffer is available now
  */
 static bool
 buffer_get(struct leat_msg_conn *c, struct leat_msg_req *req, uint64_t len)
@@ -226,7 +226,10 @@ msg_request_take(struct leat_msg_conn *c, uint64_t len, bool *fits)
 	return request_take(c, len, fits);
 }
 
-/* Give a request to the oldest message that has none. @return false: no message, or no request */
+/*
+ * Give the next request to the oldest message that has none. @return false: no such message, or no
+ * request or buffer for it; or the connection ended
+ */
 static inline bool
 bind(struct leat_msg_conn *c)
 {
@@ -279,7 +282,7 @@ bind(struct leat_msg_conn *c)
 	return true;
 }
 
-/* Post the receives of payloads in the order of ids: a grant covers all payloads before it. */
+/* Post the receives of payloads in the order of ids, since a grant covers all ids below it. */
 static void
 post_data(struct leat_msg_conn *c)
 {
@@ -301,8 +304,8 @@ post_data(struct leat_msg_conn *c)
 }
 
 /*
- * Finish requests that have their messages, even behind a dropped message: its payload may never
- * come.
+ * Finish requests that have their messages, even if they are behind a dropped message, whose
+ * payload may never come.
  */
 static void
 finish_behind(struct leat_msg_conn *c)
@@ -338,7 +341,7 @@ finish(struct leat_msg_conn *c)
 			received(c, s->req, s->len);
 		if (unlikely((s->flags & MSG_DROP) != 0))
 			c->drops--;
-		/* With any_id the op may be posted for a different message: keep MSG_OP_OUT. */
+		/* With any_id the slot's op may be posted for another message: keep MSG_OP_OUT. */
 		s->flags &= MSG_OP_OUT;
 		c->rx_done++;
 	}
@@ -377,7 +380,7 @@ msg_rx_run(struct leat_msg_conn *c)
 		msg_ctrl_recv(c);
 }
 
-/* Forget messages that have arrived: no receive gets them any more. */
+/* Forget the messages that have arrived and have no request: no receive gets them any more. */
 static void
 drop_arrived(struct leat_msg_conn *c)
 {
@@ -431,7 +434,8 @@ over_bind(struct leat_msg_conn *c)
 			continue;
 		}
 		/*
-		 * Stop if the message is wrong, or if no request is left that could have a buffer.
+		 * Stop if the message is malformed, or if no request is left for which a buffer
+		 * could come.
 		 */
 		if (req == NULL || !c->no_buffer)
 			break;
@@ -454,7 +458,7 @@ msg_rx_over(struct leat_msg_conn *c, int status)
 		return;
 	if (c->recvq.head == NULL)
 		return;
-	/* A receive with half a message fails, and so do all behind it, finished ones included. */
+	/* A receive with half a message fails, and so do all behind it, even with a message. */
 	drop_arrived(c);
 	for (req = c->recvq.head; req != NULL; req = req->next) {
 		if (req->state == MSG_REQ_CANCELLED)

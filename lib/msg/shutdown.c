@@ -4,9 +4,9 @@
  * Half-close: one side sends nothing more, and goes on to receive.
  *
  * When all sends have begun, the id after the last message is final, and a control message tells it
- * to the peer. The messages and the control message may arrive in any order: the peer has all
- * messages when it is done with all ids below that id. Then its receives have nothing to wait for:
- * they come back with -ENODATA, and LEAT_MSG_SHUTDOWN follows.
+ * to the peer. The messages and the control message may arrive in any order, so the peer has all
+ * messages only when it is done with all ids below that id. Then its other receives come back with
+ * -ENODATA, and LEAT_MSG_SHUTDOWN follows.
  */
 
 #include <errno.h>

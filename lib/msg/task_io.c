@@ -86,7 +86,7 @@ net_on_done(void *arg, struct leat_msg_req **reqs, uint16_t n, uint64_t now)
 	}
 }
 
-/* Post the requests, and mark those in flight: their return resumes the task. */
+/* Post the requests, and mark those in flight, so that their return resumes the task. */
 static int
 io_post(struct leat_resource_op *op)
 {
@@ -105,8 +105,8 @@ io_post(struct leat_resource_op *op)
 			w->reqs[i]->user = mark(w);
 	}
 	/*
-	 * Don't wait for refused requests. A request that was posted before this call may have a
-	 * wait of its own: leave it alone.
+	 * Don't wait for refused requests. A request that was posted before this call may belong to
+	 * another wait, so don't set its status.
 	 */
 	for (i = n; i < w->n; i++) {
 		if (!posted(w->reqs[i]))
@@ -123,7 +123,7 @@ io_cancel(struct leat_resource_op *op)
 	enum leat_cancel ret = LEAT_CANCEL_LATE;
 	uint16_t i;
 
-	/* Each request asked to end comes back, cancelled or done: its status says which. */
+	/* Each request that is given up here comes back. Its status says if it was cancelled. */
 	for (i = 0; i < w->n; i++) {
 		if (marked(w->reqs[i]) == w && msg_req_abandon(w->reqs[i]) == 0)
 			ret = LEAT_CANCEL_ASKED;
@@ -315,8 +315,8 @@ leat_msg_task_send_burst(struct leat_msg_conn *c, struct leat_msg_req **reqs, ui
 }
 
 /*
- * Wait for posted requests. Their buffers are in use, so even a task that was cancelled before has
- * to wait: it gives the requests up first, and then waits for them with the cancel masked.
+ * Wait for posted requests. Since their buffers are in use, even a task that was cancelled before
+ * has to wait: it gives the requests up first, and then waits for them with its cancel masked.
  * @return 0, -EPERM, -EBUSY; -ECANCELED, -ETIMEDOUT: why the requests were given up
  */
 static int

@@ -4,8 +4,8 @@
  * DPDK telemetry commands, for dpdk-telemetry.py:
  *
  *     /leat/msgs             ids of the contexts, and their endpoints
- *     /leat/msg,ID           one context: counters, its first connections
- *     /leat/msg,ID,FIRST     the same with the connections from place FIRST on
+ *     /leat/msg,ID           one context: its counters, and its first connections
+ *     /leat/msg,ID,FIRST     the same, with the connections from slot FIRST on
  */
 
 #include <errno.h>

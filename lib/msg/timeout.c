@@ -4,8 +4,8 @@
  * Deadlines of requests, and liveness of peers. Both are timers in the context's wheel, which
  * leat_msg_events() runs; a request without a deadline costs nothing here.
  *
- * A request whose deadline passed comes back with -ETIMEDOUT, after the requests before it. If the
- * request has not begun nothing else happens. Else the rest depends on where its message is:
+ * A request whose deadline passed comes back with -ETIMEDOUT, after the requests before it. If it
+ * has begun, what else happens depends on where its message is:
  *
  *     receive   payload's receive not posted    the message is dropped (drop.c)
  *               posted                          taken back, then the message is dropped
@@ -26,10 +26,10 @@
 #include "msg_pvt.h"
 
 #define TICK_US 32
-/* Time after which the end of a request is tried again, if it was not possible just now, us. */
+/* Time after which another attempt is made to end a request that can't be ended now, us. */
 #define AGAIN_US 1000
 /*
- * Maximum number of timers that fire in one call of leat_msg_events(); the others wait for the next
+ * Maximum number of timers that fire in one call of leat_msg_events(). Others wait for the next
  * call.
  */
 #define EXPIRED_PER_RUN 256
@@ -113,14 +113,14 @@ expire_recv(struct leat_msg_conn *c, struct leat_msg_req *req)
 }
 
 /*
- * Give up a small send that the endpoint had no room for: its bytes are in the slot, and will be
- * sent.
+ * Give up a small send whose op waits for room in the endpoint. Its bytes are in the slot, and will
+ * be sent.
  */
 static void
 leave_eager(struct msg_slot *s, struct leat_msg_req *req)
 {
 	/*
-	 * A task that gives the send up gets 0: the message is sent, as if the call were not late.
+	 * A task that gives the send up gets 0, because its message is sent nevertheless.
 	 */
 	if (req->abandoned != 0 && (req->flags & LEAT_MSG_F_DELIVERED) == 0) {
 		s->conn->stats.sent++;
@@ -151,7 +151,7 @@ has(const struct msg_slot *s, const struct leat_msg_req *req)
 	return false;
 }
 
-/* Is the device done with a send that still waits for the sends before it? */
+/* Is the device done with the slot's send, which is still waiting for the sends before it? */
 static bool
 sent(const struct msg_slot *s)
 {

@@ -100,7 +100,7 @@ begin(struct leat_msg_conn *c, struct leat_msg_req *req)
 		}
 		s->data.tag = msg_tag(MSG_TAG_DATA, c->tx_base, id);
 		/*
-		 * tx_data stands still while there are only small messages: all messages before
+		 * tx_data stands still while there are only small messages. All messages before
 		 * this one are done or small, so tx_data may jump to this one.
 		 */
 		if (c->tx_large++ == 0)
@@ -237,8 +237,8 @@ static bool
 post_granted(struct leat_msg_conn *c)
 {
 	/*
-	 * Messages that are done need no grant, and their slots may hold other messages by now:
-	 * skip them. tx_data and tx_done are less than credits apart: tx_data began at a large
+	 * Skip messages that are done: they need no grant, and their slots may hold other messages
+	 * by now. tx_data and tx_done are less than credits apart, because tx_data began at a large
 	 * message (see begin()), and tx_done passes no message that waits for a grant.
 	 */
 	if ((int32_t)(c->tx_done - c->tx_data) > 0)
@@ -316,7 +316,7 @@ msg_tx_finish(struct leat_msg_conn *c)
 
 /*
  * If a send can't begin for lack of credit, ask the peer for more receives. Ask again only when the
- * peer has posted those asked for before.
+ * peer has posted the receives that were asked for before.
  */
 static void
 ask_more(struct leat_msg_conn *c)
@@ -369,7 +369,7 @@ msg_tx_run(struct leat_msg_conn *c)
 		}
 		if (!post_begun(c))
 			break;
-		/* Eager messages are done once posted, and may have freed slots. */
+		/* Eager messages are done once posted, so slots may be free now. */
 		msg_tx_finish(c);
 	} while (req != NULL && msg_may_begin(c));
 	msg_tx_finish(c);
@@ -404,8 +404,8 @@ send_plain(struct leat_msg_conn *c, struct leat_msg_req *req)
 }
 
 /*
- * Queue a small message until the end of the turn, or until the queued ones fill a send. @return
- * false: it need not wait, or can't; nothing was done
+ * Queue a small message until the end of the turn, or until the queued messages fill a send.
+ * @return false: it may leave now, or is no small message that can wait; nothing was done
  */
 static bool
 send_held(struct leat_msg_conn *c, struct leat_msg_req *req)
@@ -478,8 +478,8 @@ msg_tx_complete(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_o
 		msg_op_failed(c, op);
 	} else if (!c->draining && c->state == MSG_OPEN) {
 		/*
-		 * An eager message's request is done already. Nothing else to do now if no sends
-		 * are queued, or if the queued ones are held until the end of the turn.
+		 * An eager message's request is done already. There is nothing else to do if no
+		 * sends are queued, or if the queued sends wait for the end of the turn.
 		 */
 		if ((s->flags & MSG_EAGER) != 0 && (c->sendq.head == NULL || c->tx_held > 0))
 			return;
@@ -511,7 +511,7 @@ msg_tx_credit(struct leat_msg_conn *c, uint32_t credit, uint32_t granted)
 			 credit, granted, c->tx_next);
 		return false;
 	}
-	/* An older number may come after a newer one: completions have no order. */
+	/* An older number may come after a newer one, since completions have no order. */
 	if ((int32_t)(credit - c->tx_credit) > 0) {
 		c->tx_credit = credit;
 		if (unlikely(credit - c->tx_next > c->tx_mask + 1))
