@@ -12,9 +12,9 @@
  * A side that closes cleanly says BYE first, and waits a moment for the other side's BYE, see
  * tags_pvt.h.
  *
- * A connection that ends here (ENDING) gives the caller's messages back at once, because the device
- * has only copies of them. One-sided ops come back from the device. The outer peer is down only
- * after the inner peer's last event.
+ * When this side ends a connection (ENDING), it gives the caller's sends and receives back at once,
+ * because the device has only copies of their messages. One-sided ops come back from the device.
+ * The outer peer is down only after the inner peer's last event.
  */
 
 #include <string.h>
@@ -82,7 +82,7 @@ peer_limits(const struct tags_ep *e, struct tags_peer *p, const struct tags_hell
 
 /* ---- disconnect and close ---- */
 
-/* Finish a connection's ops. last: nothing more is sent, not even segments that were built. */
+/* Finish a connection's ops. If `last`, nothing more is sent, not even segments already built. */
 static void
 drop(struct tags_ep *e, struct tags_peer *p, int status, bool last)
 {
@@ -106,7 +106,7 @@ stop_leaving(struct tags_ep *e, struct tags_peer *p)
 	e->nb_leaving--;
 }
 
-/* Send a BYE, or answer one. */
+/* Send a BYE, as the first one or as an answer. */
 static void
 say_bye(struct tags_ep *e, struct tags_peer *p)
 {
@@ -129,7 +129,7 @@ tags_peer_close(struct tags_ep *e, struct tags_peer *p, int status)
 	}
 }
 
-/* Disconnect: both sides said BYE, or one of them took too long. */
+/* Disconnect, since both sides said BYE, or one of them took too long. */
 static void
 disconnect_peer(struct tags_ep *e, struct tags_peer *p)
 {
@@ -211,8 +211,8 @@ tags_peer_check(struct tags_ep *e, struct tags_peer *p)
 	uint8_t state = e->inner->peers[p->id].state;
 
 	/*
-	 * All other steps wait for the connection's last event: segments that the peer sent before
-	 * it, maybe BYE, must be processed first.
+	 * All other steps wait for the connection's last event, because segments that the peer sent
+	 * before it, maybe BYE, must be processed first.
 	 */
 	if (p->state == TAGS_P_UP && (state == LEAT_PEER_CLOSING || state == LEAT_PEER_DOWN))
 		p->outer->state = LEAT_PEER_CLOSING;
@@ -242,8 +242,8 @@ requested(struct tags_ep *e, struct tags_peer *p, const struct leat_event *ev)
 					  hello.priv_len);
 	if (outer == NULL) {
 		/*
-		 * Ignore a failure: it means that the request has ended already, and the peer with
-		 * it.
+		 * Ignore a failure, which means that the request has ended already, and the peer
+		 * with it.
 		 */
 		(void)leat_ep_reject(e->inner, p->id);
 		return;
@@ -278,9 +278,9 @@ connected(struct tags_ep *e, struct tags_peer *p, const struct leat_event *ev)
 }
 
 /*
- * Correct the device's status: an end is clean if the peer has said BYE. The device may report a
- * clean end for a process that was killed, and a failure for a peer that left cleanly while
- * segments were on their way to it.
+ * Correct the device's status of an end. An end is clean if the peer has said BYE; the device may
+ * report a clean end for a process that was killed, and a failure for a peer that left cleanly
+ * while segments were on their way to it.
  */
 static int
 end_status(const struct tags_peer *p, int status)
@@ -427,8 +427,8 @@ tags_reject(struct leat_ep *ep, struct leat_peer *peer)
 
 	p->outer = NULL;
 	/*
-	 * On failure the connection has ended already: its last event is still to come, and finds
-	 * no outer peer.
+	 * If the reject fails, the connection has ended already. Its last event is still to come,
+	 * finds no outer peer, and frees p.
 	 */
 	if (leat_ep_reject(e->inner, p->id) == 0)
 		peer_free(e, p);

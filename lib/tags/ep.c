@@ -29,19 +29,19 @@ tags_ops(const struct leat_dev_info *info)
 	    info->priv_accept < TAGS_HELLO_LEN)
 		return 0;
 	/*
-	 * Segments have tokens, but a notice of WRITE_IMM may have none: then leat_op.src must name
-	 * the peer.
+	 * Segments have tokens, but the notice of a WRITE_IMM may have none. Then leat_op.src must
+	 * name the peer.
 	 */
 	if (!info->source && (info->ops & LEAT_OP_BIT(LEAT_OP_WRITE_IMM)) != 0)
 		return 0;
 	/*
-	 * If the device would keep any number of unexpected messages, the layer takes over SEND
-	 * and RECV, too.
+	 * If the device would keep any number of unexpected messages, the layer handles SEND and
+	 * RECV, too, and limits that number.
 	 */
 	return info->unexpected_bounded ? OPS_TAGGED : OPS_MESSAGE;
 }
 
-/* Check whether the notice of a WRITE_IMM carries a token: the immediate must have room for it. */
+/* Check whether the notice of a WRITE_IMM carries a token, for which its immediate has room. */
 static bool
 tags_notice_token(const struct leat_dev_info *info)
 {
@@ -74,10 +74,10 @@ tags_info(struct leat_dev_info *info)
 }
 
 /*
- * Divide the inner endpoint's send depth: a part for one-sided ops, of which there may be tx_depth,
- * and a part for segments: some of each peer's own, and some that all peers share. If the device's
- * depth is smaller, half of it is for segments, of which each peer has one. No more is requested
- * than needed: some devices allocate the depth for each peer.
+ * Divide the inner endpoint's send depth into a part for one-sided ops, of which there may be
+ * tx_depth, and a part for segments. Of the segments each peer has some of its own, and all peers
+ * share the others. If the device has less depth, half of it is for segments, of which each peer
+ * has one. Request no more depth than needed, since some devices allocate it for each peer.
  */
 static void
 send_sizes(struct tags_ep *e, const struct leat_dev_info *info, const struct leat_ep_conf *conf)
@@ -206,7 +206,7 @@ tags_ep_quiesce(struct leat_ep *ep)
 	tags_rx_drop_all(tags_of(ep), -ECANCELED);
 }
 
-/* Check whether a BYE is still to be sent, or its answer to be waited for. */
+/* Check whether a BYE is still to be sent, or, until the time `answers`, to be answered. */
 static bool
 byes_pending(const struct tags_ep *e, uint64_t answers)
 {
@@ -256,7 +256,7 @@ tags_ep_abort(struct leat_ep *ep)
 		tags_tx_stop(e, p, -ESHUTDOWN);
 	}
 	tags_rx_drop_all(e, -ESHUTDOWN);
-	/* One-sided ops come back with the shutdown, which can't fail, as it is the first. */
+	/* One-sided ops come back with this shutdown. It can't fail, because it is the first. */
 	(void)leat_ep_shutdown(e->inner, 0);
 }
 

@@ -22,7 +22,7 @@ tags_repost(struct tags_ep *e)
 		for (i = 0; i < took; i++)
 			TAILQ_REMOVE(&e->repost, TAILQ_FIRST(&e->repost), link);
 		if (unlikely(took < n))
-			/* The endpoint is closing: else it has room for all bounce buffers. */
+			/* Only a closing endpoint refuses: it has room for all bounce buffers. */
 			return;
 	}
 }
@@ -112,8 +112,8 @@ tags_post(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 			continue;
 		}
 		/*
-		 * There may be no room for a while: ops of an ended connection keep theirs until
-		 * the device has given them back.
+		 * There may be no free tags_rx or tags_tx for a while, since ops of an ended
+		 * connection keep theirs until the device has given the ops back.
 		 */
 		if (unlikely(!(leat_op_is_recv(op) ? post_recv(e, op) : post_send(e, op)))) {
 			rte_errno = EAGAIN;
@@ -140,8 +140,8 @@ tags_cancel(struct leat_ep *ep, struct leat_op *op)
 		return 0;
 	}
 	/*
-	 * A receive whose message is coming is not cancelled: the message would be lost. It comes
-	 * back with its message; past its deadline it ends the connection.
+	 * A receive whose message is coming is not cancelled, because the message would be lost. It
+	 * comes back with its message; if its deadline passes before that, the connection ends.
 	 */
 	if (op->state == LEAT_OP_EXPIRED) {
 		snprintf(text, sizeof(text),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Matching. Of the receives that a message fits, it goes to the receive that was posted first. Of
- * the messages that fit a receive, it takes the message that arrived first.
+ * Matching. A message goes to the receive that was posted first, of those that it fits. A receive
+ * gets the message that arrived first, of those that fit it.
  *
  *     receives    RECV    any peer: any_recvs         one peer: peer->recvs
  *                 TRECV   exact: exact[hash(tag, peer)]   with bits to ignore: wild_recvs

@@ -8,9 +8,9 @@
  *     chunk   rbuf ... rbuf | iop ... iop | buffers of the rbufs | segments of the iops
  *              nb_recvs        nb_own       (buffers and segments are one region)
  *
- * A chunk's receives are posted before its connection can send anything, and stay posted when the
- * connection ends, for the next one. A chunk's segments belong to one place, and each connection
- * has a place.
+ * A chunk's receives are posted before the peer of its connection can send anything. When the
+ * connection ends they stay posted, for the next one. A chunk's segments belong to one place
+ * (struct tags_place), and each connection has a place.
  */
 
 #include <stdlib.h>
@@ -168,7 +168,7 @@ recvs_init(struct tags_ep *e, const struct tags_chunk *c)
 	}
 }
 
-/* Allocate the chunk of one more connection. @return false with leat_err(): no memory for it */
+/* Allocate the chunk of one more connection. @return false with leat_err(): it failed */
 static bool
 grow(struct tags_ep *e)
 {

@@ -126,7 +126,7 @@ data(struct tags_ep *e, const struct tags_rbuf *b)
 	return NULL;
 }
 
-/* Use one of the credits that this side gave. @return false if the peer had none left */
+/* Count a segment against the credits that this side gave. @return false: none was left */
 static bool
 take_credit(const struct tags_ep *e, struct tags_peer *p, unsigned int c)
 {
@@ -194,7 +194,7 @@ accepts_segments(const struct tags_peer *p)
 
 /*
  * Count a segment whose token is of no present connection. It may have been under way when its
- * connection ended; a peer that goes on sending such segments does it on purpose.
+ * connection ended. But a peer that goes on sending such segments does it on purpose.
  * @return like arrived()
  */
 static const char *
@@ -205,7 +205,7 @@ stale(struct tags_peer *p)
 		       : "";
 }
 
-/* Process a segment of a connection that ends here: only the peer's BYE matters. */
+/* Process a segment of a connection that this side ends, where only the peer's BYE matters. */
 static void
 take_bye(struct tags_ep *e, struct tags_peer *p, const struct tags_hdr *h)
 {
@@ -230,16 +230,16 @@ in_turn(struct tags_ep *e, struct tags_peer *p, struct tags_rbuf *b)
 		p->rx_seq++;
 		return segment(e, p, b);
 	}
-	/* A connection that fails loses segments: its last event has the reason. */
+	/* A connection that fails loses segments. Its last event will say why it failed. */
 	p->lost = inner == LEAT_PEER_CLOSING || inner == LEAT_PEER_DOWN;
 	return p->lost ? "" : "a segment is missing";
 }
 
 /*
- * Keep a segment of a connection whose CONNECTED is still to come: the other side was up first, and
- * the device knows its address by another connection that is up. A peer that keeps to its windows
- * never sends more segments than there is room for; from any other peer the excess is dropped, and
- * is found missing later.
+ * Keep a segment of a connection whose CONNECTED is still to come. This happens if the other side
+ * was up first, and the device knows its address by another connection that is up. A peer that
+ * keeps to its windows never sends more segments than there is room for. If a peer sends more, the
+ * excess is dropped, and is found missing later.
  * @return like arrived()
  */
 static const char *
@@ -258,9 +258,10 @@ early(struct tags_ep *e, struct tags_peer *p, struct tags_rbuf *b)
 }
 
 /*
- * Process a segment. *sender: in: the peer that the device names, or NULL; out: the segment's peer.
- * @return NULL: its buffer is in use or was freed. Otherwise the caller frees the buffer: ""
- *   if there is nothing to report, else what is wrong with the segment
+ * Process a segment. *sender is the peer that the device names, or NULL; it becomes the segment's
+ * peer.
+ * @return NULL: the segment's buffer is in use or was freed. Otherwise the caller frees it: "" if
+ *   there is nothing to report, else what is wrong with the segment
  */
 static const char *
 arrived(struct tags_ep *e, struct tags_rbuf *b, struct tags_peer **sender)
@@ -309,8 +310,8 @@ arrived_as(struct tags_ep *e, struct tags_peer *p, struct tags_rbuf *b, const ch
 		return;
 	TAILQ_INSERT_TAIL(&e->repost, b, link);
 	/*
-	 * "" needs no report: the segment is late, or its connection is ending and the last event
-	 * is still to come.
+	 * "" needs no report, because the segment is late, or its connection is ending and the last
+	 * event is still to come.
 	 */
 	if (why[0] != '\0')
 		tags_peer_fail(e, p, why);
@@ -407,7 +408,7 @@ tags_rx_drop_all(struct tags_ep *e, int status)
 			tags_match_cancel(e, rx);
 			tags_rx_finish(e, rx, status, 0);
 		} else if (rx->state == TAGS_RX_STREAM && op != NULL) {
-			/* The rest of its message is dropped when it comes. */
+			/* The rest of its message is dropped when it arrives. */
 			rx->op = NULL;
 			leat_op_finish(e->outer, op, status, 0);
 		}

@@ -36,8 +36,8 @@
  * SEND and RECV work the same way without a tag, over e->plain, e->any_recvs and peer->recvs. A new
  * receive gets the oldest message that fits; a new message goes to the oldest receive that fits.
  *
- * An unexpected message keeps its bounce buffer and its credit: a peer can have at most a window of
- * unexpected messages here, and then its sends wait.
+ * An unexpected message keeps its bounce buffer and its credit. So a peer can have at most a window
+ * of unexpected messages here; then its sends wait.
  *
  *     ep.c     opening, closing, the table of functions
  *     io.c     post, poll, cancel
@@ -59,24 +59,24 @@
  *                                 DATA 4, 1 KiB
  *                                 ----------->  copied: done
  *
- * Meanwhile other messages to the same peer go on. If the receive is too small it fails, the
- * receiver answers REFUSE, and the send fails as well; the connection stays.
+ * Meanwhile other messages to the same peer are sent. If the receive is too small it fails, the
+ * receiver answers REFUSE, and the send fails as well. The connection stays up.
  *
  * Room for receiving. For each peer the inner endpoint has receives posted for everything that this
  * peer may have on the way: window[c] segments of each class c, CREDITs and a BYE. Only segments of
- * class MSG may have to wait for the application: DATA has its receive, and replies are processed
- * at once. So a message that has met its receive gets through, even if unexpected messages use up
- * all of MSG.
+ * class MSG may have to wait for the application, since DATA has its receive, and replies are
+ * processed at once. So a message that has met its receive gets through, even if unexpected
+ * messages use up the whole window of class MSG.
  *
  * Room for sending. Each connection has segments of its own, besides those that all connections
- * share. So peers that accept nothing, however many they are and whatever window they claimed,
- * never hold up messages to another peer. The device's send depth is divided in the same way: a
- * part for segments, and a part for one-sided ops.
+ * share. So peers that accept nothing never hold up messages to another peer, however many they are
+ * and whatever windows they claimed. The device's send depth is divided, too: into a part for
+ * segments, and a part for one-sided ops.
  *
  * Disconnect. A side that closes cleanly says BYE, and disconnects when the other side has
  * answered with BYE, or has not answered within LEAVE_US. Segments are processed in the order of
- * sending, and BYE is the last one: a side that has received BYE has received everything. Once both
- * sides have received BYE, the device has nothing of the connection under way:
+ * sending, and BYE is the last one, so a side that has received BYE has received everything. Once
+ * both sides have received BYE, the device has nothing of the connection under way:
  *
  *     closes                                    the other side
  *     gives ops back            BYE
@@ -126,8 +126,8 @@
 #define TAGS_OWN 4
 #define TAGS_SENDS 24
 /*
- * Maximum number of segments that a peer may send with a token of no present connection: they may
- * be late ones of an earlier connection. When the peer sends more, its connection is ended.
+ * Maximum number of segments that a peer may send with a token of no present connection, since they
+ * may be late segments of an earlier connection. When the peer sends more, its connection is ended.
  */
 #define TAGS_STALE_MAX 256
 /* Maximum number of peers in TAGS_Q_REFUSED that one poll tries again. */
@@ -244,8 +244,8 @@ struct tags_peer {
 	uint8_t queued; /* enum tags_queued */
 	/* has something to send, and waits for one of its segments to complete */
 	bool starved;
-	bool lost;		  /* a segment from the peer was lost: later ones are dropped */
-	bool bye;		  /* its BYE was received */
+	bool lost;		  /* a segment from the peer was lost; later ones are dropped */
+	bool bye;		  /* the peer's BYE was received */
 	bool leaving;		  /* this side says BYE, and waits for the peer's */
 	bool bye_built;		  /* leaving: the BYE was built */
 	bool bye_sent;		  /* leaving: the device has sent the BYE */
@@ -283,8 +283,8 @@ struct tags_ep {
 	struct leat_ep *outer, *inner;
 	const struct leat_driver *driver; /* driver of inner */
 	/*
-	 * Queue of the bounce buffers: segments must be seen in the order in which they were sent.
-	 * LEAT_QUEUE_NONE where the device keeps that order by itself.
+	 * Queue of the bounce buffers, since segments must be seen in the order in which they were
+	 * sent. LEAT_QUEUE_NONE if the device keeps that order by itself.
 	 */
 	struct leat_queue *recv_queue;
 	struct tags_peer *peers;	     /* by id; inner->nb_peers elements */
@@ -325,7 +325,7 @@ struct tags_ep {
 	struct tags_place_list free_places;
 	struct tags_tx *txs;
 	struct tags_rx *rxs;
-	bool closing; /* the inner endpoint is about to be closed: don't disconnect single peers */
+	bool closing; /* the inner endpoint is about to be closed; don't disconnect single peers */
 	bool aborted; /* receives that come back are not posted again */
 };
 
@@ -367,14 +367,15 @@ const char *tags_tx_granted(struct tags_ep *e, struct tags_peer *p, const struct
 /* Process the credits in a header. @return NULL, or what is wrong with them */
 const char *tags_credits(struct tags_ep *e, struct tags_peer *p, const struct tags_hdr *h);
 /*
- * Send BYE, the last segment of a connection, after the segments that were built: now, or when the
- * device has room.
+ * Send BYE, the last segment of a connection, after the segments that were built; now, or later if
+ * the device has no room.
  */
 void tags_tx_bye(struct tags_ep *e, struct tags_peer *p);
-/* Finish the caller's ops that the device does not have: the connection is ending. */
+/* Finish the caller's ops that the device does not have, because the connection is ending. */
 void tags_tx_drop(struct tags_ep *e, struct tags_peer *p, int status);
 /*
- * Do tags_tx_drop(), and free the segments that the device does not have: nothing is sent any more.
+ * Do tags_tx_drop(), and free the segments that the device does not have. Nothing is sent after
+ * this.
  */
 void tags_tx_stop(struct tags_ep *e, struct tags_peer *p, int status);
 
@@ -382,14 +383,14 @@ void tags_tx_stop(struct tags_ep *e, struct tags_peer *p, int status);
 
 void tags_rx_arrived(struct tags_ep *e, struct tags_rbuf *b);
 
-/* The peer is up: process the segments that came before. */
+/* Process the segments that arrived before the peer's CONNECTED. */
 void tags_rx_early(struct tags_ep *e, struct tags_peer *p);
 /* Give a message to the receive that it met. Neither is on a list any more. */
 void tags_rx_deliver(struct tags_ep *e, struct tags_rx *rx, struct tags_rbuf *b);
-/* Free a bounce buffer whose message is processed: count its credit as due, and post it again. */
+/* Count the credit of a processed segment as due, and queue its bounce buffer for posting. */
 void tags_rbuf_done(struct tags_ep *e, struct tags_rbuf *b);
 void tags_rx_finish(struct tags_ep *e, struct tags_rx *rx, int status, uint64_t len);
-/* Finish a connection's receives, and drop its messages: the connection ended. */
+/* Finish the receives of a connection that ended, and drop its messages. */
 void tags_rx_drop(struct tags_ep *e, struct tags_peer *p, int status);
 /* Finish all receives. */
 void tags_rx_drop_all(struct tags_ep *e, int status);
@@ -418,20 +419,20 @@ void tags_disconnect(struct leat_ep *ep, struct leat_peer *peer, int status, con
 void tags_peer_close(struct tags_ep *e, struct tags_peer *p, int status);
 /* Process the peer's BYE. */
 void tags_peer_said_bye(struct tags_ep *e, struct tags_peer *p);
-/* Disconnect if both BYEs are done; called after one was sent or received. */
+/* Disconnect if this side's BYE was sent and the peer's was received; called after each. */
 void tags_peer_bye_done(struct tags_ep *e, struct tags_peer *p);
 /* Disconnect the peers that a BYE did not reach, or that did not answer it, within LEAVE_US. */
 void tags_peers_leave(struct tags_ep *e, uint64_t now);
 /* Process the inner endpoint's events. */
 void tags_events(struct tags_ep *e);
 /*
- * Check the peer of a failed inner op: if its connection is ending, the outer peer takes no more
+ * Check the peer of a failed inner op. If its connection is ending, the outer peer takes no more
  * ops from now on.
  */
 void tags_peer_check(struct tags_ep *e, struct tags_peer *p);
 /* End a connection, unless it has ended. */
 void tags_peer_end(struct tags_ep *e, struct tags_peer *p, int status, const char *text);
-/* End a connection: the peer broke the protocol (-EPROTO). In the text why, "it" is the peer. */
+/* End a connection whose peer broke the protocol, with -EPROTO. In `why`, "it" is the peer. */
 void tags_peer_fail(struct tags_ep *e, struct tags_peer *p, const char *why);
 
 /* ---- mem.c ---- */

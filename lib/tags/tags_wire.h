@@ -26,8 +26,8 @@
  * message's bytes. total is the length of the whole message, bytes. id is the number that the
  * message's sender gave to its send, or the receiver to its receive. seq counts the segments of one
  * direction of a connection. done[c] counts the segments of class c that the sender of this header
- * has received and finished, since the connection began: the other side may have window[c] more on
- * the way. seq and done begin with TAGS_START and wrap at 2^16.
+ * has received and finished since the connection began; beyond these the other side may have
+ * window[c] on the way. seq and done begin with TAGS_START and wrap at 2^16.
  *
  * token was chosen for the connection by the side that receives the segment: the connection's place
  * in the low 16 bits, and a random number. So a late segment is not taken for one of the next

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Sending. A peer to which something may be sent is on the endpoint's todo list; if the device has
- * no room for it, on the refused list, from which each poll tries a few peers again. What waits for
- * the peer is built into segments as far as credits and free segments allow, in this order:
+ * Sending. A peer to which something may be sent is on the endpoint's todo list. If the device has
+ * no room for an op to it, the peer is on the refused list, from which each poll tries a few peers
+ * again. The peer's replies and ops are built into segments as far as credits and free segments
+ * allow, in this order:
  *
  *     replies | streams | pending | CREDIT, if credits are due that no header before it returned
  *
- * Segments go to the device in bursts. One-sided ops except WRITE_IMM need no credit: they go after
+ * Segments go to the device in bursts. One-sided ops except WRITE_IMM need no credit. They go after
  * the segments built so far, ahead of TSENDs that wait for credits. So a WRITE and a SEND posted
  * after it arrive in this order. On a device that keeps the order of writes the layer keeps it as
- * well: while a SEND or WRITE_IMM is pending, one-sided ops wait behind it.
+ * well, since one-sided ops wait behind a pending SEND or WRITE_IMM.
  */
 
 #include <string.h>
@@ -286,8 +287,8 @@ flush(struct tags_ep *e, struct tags_peer *p)
 	uint16_t i, n, took;
 
 	/*
-	 * Repost bounce buffers first: the headers return credits for them, so the device must
-	 * have them by then.
+	 * Post bounce buffers first: the headers return credits for these buffers, so the device
+	 * must have them before it has the headers.
 	 */
 	tags_repost(e);
 	while (!STAILQ_EMPTY(&p->built)) {
@@ -353,7 +354,8 @@ tags_todo_run(struct tags_ep *e)
 	unsigned int i;
 
 	/*
-	 * Try only some of the refused peers: trying all in each poll would slow down the others.
+	 * Try only some of the refused peers, since trying all in each poll would slow down the
+	 * other peers.
 	 */
 	for (i = 0; i < TAGS_RETRIES && (p = TAILQ_FIRST(&e->refused)) != NULL; i++) {
 		TAILQ_REMOVE(&e->refused, p, link);
@@ -366,8 +368,8 @@ tags_todo_run(struct tags_ep *e)
 		if (likely(send_all(e, p)))
 			continue;
 		/*
-		 * Take the peer off the todo list: building a reply frees a buffer, which may have
-		 * put the peer there.
+		 * Building a reply frees a buffer, which may have put the peer on the todo list.
+		 * Take it off that list.
 		 */
 		dequeue(e, p);
 		p->queued = TAGS_Q_REFUSED;
@@ -431,7 +433,7 @@ onesided_done(struct tags_ep *e, struct tags_tx *tx, int status, uint64_t len)
 {
 	struct tags_peer *p = tx->peer;
 
-	/* The op failed or was recalled, so it used no receive of the peer: return its credit. */
+	/* An op that failed or was recalled used no receive of the peer: take its credit back. */
 	if (unlikely(status < 0 && tx->op->type == LEAT_OP_WRITE_IMM)) {
 		p->sent[TAGS_C_MSG]--;
 		if (p->state == TAGS_P_UP)
@@ -451,7 +453,7 @@ tags_tx_done(struct tags_ep *e, struct tags_iop *iop)
 
 	if (unlikely(status < 0))
 		tags_peer_check(e, p);
-	/* The completion made room: let the peer try again. */
+	/* The completion made room, so let the peer try again. */
 	if (unlikely(p->starved || p->queued == TAGS_Q_REFUSED)) {
 		p->starved = false;
 		dequeue(e, p);
@@ -475,7 +477,7 @@ tags_tx_done(struct tags_ep *e, struct tags_iop *iop)
 		tx_check(e, tx);
 	}
 	/*
-	 * A send usually fails because the connection is ending: then the event to come has the
+	 * A send usually fails because the connection is ending. Then the event to come has the
 	 * reason. It also fails when a peer that has said BYE does not wait for this side's BYE.
 	 * End the connection only in other cases.
 	 */
@@ -582,7 +584,7 @@ tags_tx_drop(struct tags_ep *e, struct tags_peer *p, int status)
 	struct tags_iop *iop;
 
 	/*
-	 * Built segments hold copies and already have their seq: they are sent, and BYE follows.
+	 * Built segments hold copies and already have their seq, so they are sent, and BYE follows.
 	 */
 	STAILQ_CONCAT(&built, &p->built);
 	while ((iop = STAILQ_FIRST(&built)) != NULL) {
