@@ -49,8 +49,8 @@ signals_default(void)
 
 /*
  * Stop the program. The first signal restores the default actions, so that a second one of either
- * kind kills the process. But loading a driver may have put this handler back: then the handler
- * gets the second signal, too, and raises it again; that signal takes effect when the handler
+ * kind kills the process. But loading a driver may have put this handler back. Then the handler
+ * gets the second signal, too, and raises it again; this kills the process when the handler
  * returns.
  */
 static void
@@ -121,7 +121,7 @@ run(const struct leat_app *app)
 	if (ret == 0 && app_lcores_run() < 0)
 		leat_app_stop(LEAT_APP_FAILED);
 	if (app_lcores_destroy() < 0) {
-		/* A reactor or task that still runs uses objects that end() would close. */
+		/* A task that has not ended may use objects that end() would close. */
 		leat_app_stop(LEAT_APP_FAILED);
 		return;
 	}

@@ -42,8 +42,8 @@ int app_lcores_create(const struct leat_app *app);
 /* Run the reactors until all have stopped. @return 0, or the first failure, which is logged. */
 int app_lcores_run(void);
 /*
- * Destroy reactors and tasks of all lcores. @return 0, or -EBUSY: a reactor or task still runs,
- * and the log names it; EAL can't be cleaned up.
+ * Destroy reactors and tasks of all lcores. @return 0, or -EBUSY: a task has not ended, or a
+ * reactor can't be destroyed. The log says which.
  */
 int app_lcores_destroy(void);
 

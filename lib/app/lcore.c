@@ -66,7 +66,7 @@ lcore_main(void *arg)
 	int ret = all.app->start(all.app->arg);
 
 	if (ret < 0) {
-		/* A stop has cancelled the task: that is no failure. */
+		/* A task that ends because a stop cancelled it has not failed. */
 		if (leat_reactor_state(l->reactor) == LEAT_REACTOR_STOPPING && ret == -ECANCELED)
 			return ret;
 		/* leat_err_msg() names the cause, if the program set it. */
@@ -74,7 +74,7 @@ lcore_main(void *arg)
 			 leat_err_msg()[0] != '\0' ? leat_err_msg() : strerror(-ret));
 		leat_app_stop(LEAT_APP_FAILED);
 	} else if (ret != LEAT_APP_STAY) {
-		/* acq_rel: the lcore that is done last sees all writes of the others */
+		/* acq_rel, so that the lcore that is done last sees all writes of the others */
 		if (__atomic_sub_fetch(&all.nb_going, 1, __ATOMIC_ACQ_REL) == 0)
 			leat_app_stop(LEAT_APP_OK);
 	}

@@ -79,8 +79,8 @@ struct leat_app {
 	/**
 	 * The program's own arguments, as a usage line shows them: "server|client ADDRESS". If
 	 * given, `-h` and `--help` print a usage line, and how to name lcores and devices, on
-	 * stderr, and the program ends with 0; and when parse() fails, a usage line follows its
-	 * message. NULL: parse() prints usage and help itself; if parse is NULL, too, `-h` and
+	 * stderr, and the program ends with 0. When parse() fails, a usage line follows its
+	 * message. NULL: parse() prints usage and help itself; but if parse is NULL, too, `-h` and
 	 * `--help` work as above.
 	 */
 	const char *usage;
@@ -93,13 +93,13 @@ struct leat_app {
 	int (*parse)(int argc, char **argv, void *arg);
 	/**
 	 * The program's own options, without values, that may also stand in front of "--", as
-	 * `--help` may: they are passed to parse() before the arguments after "--". An array that
-	 * ends with NULL; NULL: none.
+	 * `--help` may. parse() gets them before the arguments after "--". An array that ends with
+	 * NULL; NULL: none.
 	 */
 	const char *const *front;
 	/**
-	 * Called on the main thread, when the devices are open and there is no reactor yet: for
-	 * objects that all lcores share, or work that needs no reactor. NULL: nothing.
+	 * Called on the main thread, when the devices are open and there is no reactor yet. Create
+	 * objects that all lcores share here, or do work that needs no reactor. NULL: nothing.
 	 * @return 0; LEAT_APP_DONE; a negative errno, with leat_err_msg(): failed
 	 */
 	int (*begin)(void *arg);
@@ -115,7 +115,7 @@ struct leat_app {
 	 */
 	void (*end)(void *arg);
 	/**
-	 * Called in the handler of SIGINT and SIGTERM, before the program is stopped: for loops
+	 * Called in the handler of SIGINT and SIGTERM, before the program is stopped, to end loops
 	 * that a stop would not end. Can be called as soon as parse() has returned; must be
 	 * async-signal-safe. NULL: nothing.
 	 */

@@ -14,8 +14,8 @@
  *                                             leat_ask_answer(): fill() the copy, wakes
  *     writes JSON, without a lock    <-----
  *
- * Telemetry waits two seconds at most for an owner; then leat_question.filled is false. The fast
- * path takes no part in this.
+ * Telemetry waits two seconds at most for an owner; then leat_question.filled is false. The owner's
+ * fast path does nothing for this.
  *
  * Objects of one kind are numbered from 0; each kind takes one question at a time.
  */
@@ -87,8 +87,8 @@ int leat_ask(struct leat_ask_kind *kind, const char *params, struct leat_questio
 
 /*
  * Telemetry: write a dictionary of the n copied list entries under a key of d; no key if n is 0.
- * add() writes the i-th entry. When add() fails, for want of memory, the other entries are left
- * out: the dictionary then has fewer entries than the object's counters say.
+ * add() writes the i-th entry. If add() fails, for lack of memory, the other entries are left out,
+ * so the dictionary has fewer entries than the object's counters say.
  * @return 0, or as rte_tel_data_add_...(); -ENOMEM
  */
 int leat_ask_add_all(struct rte_tel_data *d, const char *key, uint32_t n,

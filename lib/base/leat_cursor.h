@@ -6,7 +6,7 @@
  * Start value of cursors and sequence numbers. Private: not installed.
  *
  * A 32-bit counter wraps after minutes at full rate, which no test waits for. So cursors start just
- * before their wrap, as Linux starts its jiffies: every test and every program passes the wrap
+ * before their wrap, as Linux starts its jiffies. Then every test and every program passes the wrap
  * early, and code that compares two cursors by size fails at once.
  *
  *	LEAT_CURSOR_START          0            2^31            LEAT_CURSOR_START

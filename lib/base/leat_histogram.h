@@ -7,8 +7,8 @@
  * @file
  * A log-linear histogram of 64-bit values (nanoseconds, cycles, bytes, ...). It takes every value
  * from 0 to 2^64 - 1. The relative error of a bucket is at most 1/64 (1.6 %). Recording is O(1),
- * without division or allocation. Count, minimum, maximum and mean are exact: they don't come from
- * the buckets. So is the standard deviation, if the sum of the squares fits 128 bits.
+ * without division or allocation. Count, minimum, maximum and mean are exact, since they are not
+ * computed from the buckets. So is the standard deviation, if the sum of the squares fits 128 bits.
  *
  * Source of the layout: HdrHistogram (G. Tene) and SPDK's histogram_data.h. A range of values
  * between two powers of two is cut into 64 buckets of equal width:
@@ -113,8 +113,9 @@ LEAT_API uint64_t leat_histogram_sum(const struct leat_histogram *h);
 LEAT_API double leat_histogram_mean(const struct leat_histogram *h);
 
 /**
- * Get the standard deviation of the population; 0 when empty. From the exact sum of squares, or,
- * when that exceeds 128 bits (values above 2^40 recorded 2^48 times), from the buckets.
+ * Get the standard deviation of the population; 0 when empty. It is computed from the exact sum of
+ * squares, or from the buckets if that sum exceeds 128 bits (values above 2^40 recorded 2^48
+ * times).
  */
 LEAT_API double leat_histogram_stdev(const struct leat_histogram *h);
 
@@ -162,7 +163,7 @@ LEAT_API int leat_histogram_foreach(const struct leat_histogram *h, leat_histogr
 LEAT_API int leat_histogram_pack(const struct leat_histogram *h, void *buf, size_t len);
 
 /**
- * Read a histogram from bytes of any origin: impossible buckets are refused, and bytes after the
+ * Read a histogram from bytes of any origin. Impossible buckets are refused, and bytes after the
  * histogram are ignored. Mean and standard deviation are not checked.
  *
  * @param[out] h

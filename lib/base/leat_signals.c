@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Libraries below a driver install signal handlers when they are loaded or first used: some of
- * libfabric's providers handle SIGINT and SIGTERM by ending the process, whether they are used or
- * not. Signal actions are the application's business, so leat_init() restores the previous
+ * Libraries below a driver install signal handlers when they are loaded or first used. For example,
+ * some of libfabric's providers handle SIGINT and SIGTERM by ending the process, whether they are
+ * used or not. Signal actions are the application's business, so leat_init() restores the previous
  * handlers. Until then some of the libraries' handlers would end the process, so the calling thread
  * blocks the signals of `kept` from leat_signals_save() to leat_signals_restore().
  */

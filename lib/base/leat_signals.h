@@ -31,14 +31,15 @@ struct leat_signals {
 };
 
 /**
- * Save and restore signal handlers around a call that may install some: leat_signals_restore()
- * restores what leat_signals_save() found. leat_init() does so around the loading of plugins and
- * the opening of devices. Handlers belong to the process: what another thread installs in between
- * is lost.
+ * Save the signal handlers, before a call that may install others.
  *
- * In between, SIGHUP, SIGINT and SIGTERM are blocked for the calling thread: they are for the
- * application's handlers, not for those that the library has installed meanwhile. Threads that the
- * library starts inherit the mask, and never handle these signals. The same thread makes both
+ * leat_signals_restore() restores them after the call. leat_init() does so around the loading of
+ * plugins and the opening of devices. A handler that another thread installs in between is lost,
+ * since handlers belong to the process.
+ *
+ * In between, SIGHUP, SIGINT and SIGTERM are blocked for the calling thread, because they are for
+ * the application's handlers, not for those that the library has installed meanwhile. Threads that
+ * the library starts inherit the mask, and never handle these signals. The same thread makes both
  * calls.
  */
 LEAT_API void leat_signals_save(struct leat_signals *s);

@@ -24,7 +24,7 @@ create(pthread_attr_t *attr, const cpu_set_t *cpus, void *(*fn)(void *arg), void
 {
 	pthread_t thread;
 
-	/* If this fails the thread shares the caller's CPU: slower, not wrong. */
+	/* If this fails the thread shares the caller's CPU, which is slower, but not wrong. */
 	(void)pthread_attr_setaffinity_np(attr, sizeof(*cpus), cpus);
 	return pthread_create(&thread, attr, fn, arg);
 }

@@ -17,7 +17,7 @@ extern "C" {
 
 /**
  * Start a detached thread, for work that may block. It may run on any CPU, not only on the
- * caller's, where a loop may be spinning. All signals are blocked in it: they are for the
+ * caller's, where a loop may be spinning. All signals are blocked in it, since they are for the
  * application's threads. Any thread.
  * @return 0, or the negative of the errno of pthread_create(3)
  */

@@ -22,8 +22,8 @@ monotonic_ns(void)
 	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
-/* Both clocks are read at both ends and only their ratio is used, so that being descheduled in
- * between makes the measurement longer, not wrong. */
+/* Both clocks are read at both ends, and only their ratio is used. So if this thread is descheduled
+ * in between, the measurement takes longer, but is not wrong. */
 static uint64_t
 measure_hz(void)
 {
@@ -37,7 +37,7 @@ measure_hz(void)
 		tsc = rte_rdtsc() - tsc0;
 	} while (ns != 0 && ns < MEASURE_NS);
 
-	/* Without a working clock: return a rate that at least keeps the conversions monotonic. */
+	/* Without a working clock, return a rate that at least keeps the conversions monotonic. */
 	if (ns == 0 || tsc == 0)
 		return NS_PER_S;
 	return (uint64_t)((leat_u128)tsc * NS_PER_S / ns);

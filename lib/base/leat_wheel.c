@@ -73,7 +73,7 @@ level_first(const struct leat_wheel *w, unsigned int level, struct first *f)
 
 	if (occupied == 0)
 		return false;
-	/* No slot is further away than 63: rotate the bitmap so that the present slot is bit 0. */
+	/* No slot is further away than 63, so rotate the bitmap: the present slot becomes bit 0. */
 	s = (unsigned int)(present % LEAT_WHEEL_SLOTS);
 	occupied = occupied >> s | occupied << ((64 - s) % 64);
 	f->off = (unsigned int)__builtin_ctzll(occupied);
@@ -86,7 +86,7 @@ level_first(const struct leat_wheel *w, unsigned int level, struct first *f)
 
 /*
  * Find the first occupied slot of all levels; head NULL: none. If slots of two levels begin at the
- * same tick, return that of the higher level: its timers must first move into the lower level.
+ * same tick, return the higher level's, since its timers must first move into the lower level.
  */
 static struct first
 wheel_first(const struct leat_wheel *w)
@@ -161,7 +161,7 @@ advance_to(struct leat_wheel *w, uint64_t tick, unsigned int *left)
 	for (f = wheel_first(w); f.head != NULL && f.tick <= tick; f = wheel_first(w)) {
 		if (!step(w, left))
 			return false;
-		/* A slot that contains the present tick may begin before it: don't go back. */
+		/* Don't go back: a slot that contains the present tick may begin before it. */
 		w->tick = RTE_MAX(w->tick, f.tick);
 		w->here = 0;
 		if (f.level == 0)
@@ -283,12 +283,12 @@ leat_wheel_run_slots(struct leat_wheel *w, uint64_t now, leat_wheel_cb_t cb, voi
 	now = RTE_MIN(now, UINT64_MAX - 1);
 	tick = RTE_MAX(now >> w->shift, w->tick);
 	/*
-	 * Handle all slots before the first callback: a timer that a callback adds goes into a
-	 * slot, for the next run, and a callback may change any slot.
+	 * Handle all slots before the first callback, because a timer that a callback adds goes
+	 * into a slot, for the next run, and a callback may change any slot.
 	 *
 	 * While w->due still holds timers of this tick, don't move the timers that went back into
-	 * the tick's slot to w->due again: else runs that reach their bound would look at the same
-	 * timers again and again.
+	 * the tick's slot to w->due again. Otherwise runs that reach their bound would look at the
+	 * same timers again and again.
 	 */
 	if (tick == w->tick && w->here != 0 && !list_empty(&w->due) && max != UINT32_MAX)
 		done = true;

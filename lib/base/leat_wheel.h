@@ -32,14 +32,14 @@
  *	level l-1  |||||||||||||^^^^^^^^^^^|                time that one slot lasts
  * @endcode
  *
- * So a timer moves at most once per level in its life, a run does a bounded amount of work however
- * many timers expire together, and a timer is in level 0 before its tick has come. Each level has a
- * bitmap of its slots: finding the next slot that holds timers takes one look at each level,
- * however far away it is.
+ * So a timer moves at most once per level, a run does a bounded amount of work however many timers
+ * expire together, and a timer is in level 0 before its tick has come. Each level has a bitmap of
+ * its slots, so finding the next slot that holds timers takes one look at each level, however far
+ * away the slot is.
  *
  * A timer fires when `expiry <= now`, exact to the cycle (not rounded to ticks), in the first run
- * with such a `now`. The tick length only determines how much a run looks at. Good ticks are 1/100
- * to 1/10 of the shortest usual timeout.
+ * with such a `now`. The tick length only determines how many timers a run looks at. Good ticks are
+ * 1/100 to 1/10 of the shortest usual timeout.
  */
 
 #include <leat_common.h>
@@ -137,7 +137,7 @@ leat_wheel_count(const struct leat_wheel *w)
 static inline unsigned int
 leat_wheel_level(const struct leat_wheel *w, uint64_t tick)
 {
-	/* A distance of up to 6 bits is level 0; each 5 bits more are one level more. */
+	/* A distance of up to 6 bits is in level 0; each further 5 bits add a level. */
 	unsigned int bit = 63 - (unsigned int)__builtin_clzll((tick - w->tick) | 32);
 	unsigned int level = (bit - 1) / LEAT_WHEEL_BITS;
 	unsigned int down = level * LEAT_WHEEL_BITS;
@@ -197,7 +197,7 @@ leat_wheel_keep(struct leat_wheel *w, struct leat_wheel_node *node, uint64_t exp
 
 /**
  * Add a timer, or move it if it is queued already. A move that keeps the timer in its slot costs
- * next to nothing; so each message can postpone an idle timeout.
+ * next to nothing, so that each message can postpone an idle timeout.
  *
  * @param expiry
  *   Time to fire, in cycles. The past is allowed and means the next run; a timer added by a
@@ -286,8 +286,8 @@ leat_wheel_run(struct leat_wheel *w, uint64_t now, leat_wheel_cb_t cb, void *arg
 
 /**
  * Get the time at which the next leat_wheel_run() has something to do, in cycles, even if that is
- * only sorting; UINT64_MAX when the wheel is empty. Never later than the first expiry. Costs one
- * load: made for a loop that is awake.
+ * only sorting; UINT64_MAX when the wheel is empty. Never later than the first expiry. For a loop
+ * that is awake, since it costs only one load; a loop that sleeps uses leat_wheel_next().
  */
 static inline uint64_t
 leat_wheel_due(const struct leat_wheel *w)
@@ -311,9 +311,9 @@ leat_wheel_late(const struct leat_wheel *w, uint64_t now)
 
 /**
  * Get the time until which a loop may sleep, in cycles; UINT64_MAX when the wheel is empty. Never
- * later than the first expiry, and equal to it when few timers are near it. When many are, a loop
- * that sleeps until the returned time wakes up once more for each level that they must be moved
- * down. Looks at each level.
+ * later than the first expiry, and equal to it when few timers are near it. If many are, the loop
+ * wakes up once more for each level by which they must be moved down. The cost is a look at each
+ * level.
  */
 LEAT_API uint64_t leat_wheel_next(const struct leat_wheel *w);
 
