@@ -5,7 +5,7 @@
  *
  * COUNT connections are opened, used and closed, one after the other, while a conversation on the
  * same endpoint goes on. After a tenth of them the process has all the files and memory that it
- * needs: from then on it must not open or allocate more.
+ * needs, and must not open or allocate more.
  */
 
 #include <fcntl.h>

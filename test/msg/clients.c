@@ -34,8 +34,8 @@ static struct side server, client;
 static uint64_t client_nr, nb_messages;
 
 /*
- * @return the size of message k, bytes: mostly small; some need a send of their own, a few are
- * longer than a segment of any device
+ * @return the size of message k, bytes. Most are small, some need a send of their own, and a few
+ * are longer than a segment of any device.
  */
 static uint64_t
 size_of(uint64_t k)
@@ -144,7 +144,7 @@ event(struct side *s, const struct leat_msg_event *ev)
 }
 
 /*
- * Send while there are free slots: on the server answers to received messages, on the client more
+ * Send while there are free slots: the server answers received messages, the client sends more
  * requests.
  */
 static void
@@ -192,7 +192,7 @@ side_turn(struct side *s)
 		event(s, &mev);
 }
 
-/* Drive both sides: at times equally often, at times one of them more often than the other. */
+/* Drive both sides, at times equally often, at times one of them more often than the other. */
 static void
 turn(void)
 {

@@ -39,7 +39,7 @@ enum who { BYSTANDER, GUEST };
 struct talk {
 	struct leat_msg_conn *c;
 	bool begins;  /* sends the first message */
-	bool quiet;   /* the test posts requests, the conversation does not */
+	bool quiet;   /* no conversation: the test itself posts the requests */
 	bool may_end; /* its end, and failed requests, are no error */
 	bool stop;    /* begin no new message */
 	bool due;     /* the next message is to be sent */
@@ -68,7 +68,7 @@ void end_close(struct end *e);
 void end_turn(struct end *e);
 
 void talk_connect(struct end *e, struct talk *t, enum who who, const char *addr);
-/* Go on until the current message has come back; close t, and wait until both sides are closed. */
+/* Wait until the current message has come back, close t, and wait until both sides are closed. */
 void talk_close(struct talk *t, struct talk *other, void (*turn)(void));
 
 /* Drive all ends with turn() until the condition holds. */

@@ -3,7 +3,7 @@
 /*
  * leat-msg-foreign EAL-ARGUMENTS -- listen|connect HOST:PORT MESSAGES [any-id]
  *
- * Leat's side of the test with msg-raw-peer: it sends messages of many sizes over one connection,
+ * Leat's side of the test with msg-raw-peer. It sends messages of many sizes over one connection,
  * which must turn out to be in plain mode, receives each of them back and compares it. When it
  * listens, it prints its address.
  */

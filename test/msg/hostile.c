@@ -6,11 +6,12 @@
  * A guest that does not use lib/msg sends malformed messages to an endpoint that does. Each case is
  * a new guest. Its connection must end with the right status, or go on where the peer can't see the
  * mistake. A buffer may be allocated only for a length that fits the receive, and the conversation
- * on the same endpoint must go on. TAP. FLOOD is the number of messages that the guest sends while
- * no receive is posted: many times the credits, and no more than the device can keep.
+ * on the same endpoint must go on. The output is TAP. FLOOD is the number of messages that the
+ * guest sends while no receive is posted: many times the credits, and no more than the device can
+ * keep.
  *
- * test/unit/msg has these cases and more, byte by byte; here they run over the devices, which
- * differ in where messages without a receive are kept, and in what happens at a receive that is too
+ * test/unit/msg has these cases and more, byte by byte. Here they run over several devices, which
+ * differ in where they keep messages without a receive, and in what they do if a receive is too
  * small.
  */
 
@@ -259,7 +260,7 @@ ignores_credits(void)
 	check(i > CREDITS, "only %u messages could be sent", i);
 }
 
-/* Leat mode: return more credit than can have been used. */
+/* Leat mode: give more credit than a receiver can have receives for. */
 static void
 too_much_credit(void)
 {

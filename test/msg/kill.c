@@ -3,9 +3,9 @@
 /*
  * leat-msg-kill EAL-ARGUMENTS -- leat|plain to|from
  *
- * Three processes: one has an endpoint, two connect to it. One of these is killed (SIGKILL) in the
- * middle of a message of 64 MiB, which it receives (to) or sends (from). Its connection must end
- * and return every request, while the messages of the other process go on.
+ * Of three processes one listens, and two connect to it. One of these two is killed (SIGKILL) in
+ * the middle of a message of 64 MiB, which it receives (to) or sends (from). Its connection must
+ * end and return every request, while the messages of the other process go on.
  *
  * In the middle means: the receiver knows the length and was asked for a buffer, and a part of the
  * payload has not arrived yet.
@@ -242,7 +242,7 @@ main(int argc, char **argv)
 	from = strcmp(argv[argc - 1], "from") == 0;
 	conf.mode = strcmp(argv[argc - 2], "plain") == 0 ? LEAT_MSG_PLAIN : LEAT_MSG_LEAT;
 	/*
-	 * Fork before libfabric and EAL are started; the children read the address from a pipe.
+	 * Fork before libfabric and EAL are started. The children read the address from a pipe.
 	 */
 	for (i = 0; i < 2; i++) {
 		check(pipe(fd[i]) == 0, "pipe");

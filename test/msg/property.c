@@ -92,7 +92,7 @@ size_of(const struct stream *s, uint64_t k)
 	return r % (MAX_SIZE + 1);
 }
 
-/* The receive of message k is one byte too small: the message is dropped, and the streams go on. */
+/* Is the receive of message k one byte too small? Then the message is dropped. */
 static bool
 too_long(const struct stream *s, uint64_t k)
 {
@@ -117,7 +117,7 @@ post_recv(struct stream *s)
 	r->stream = s;
 	r->k = s->recvs++;
 	/*
-	 * The buffer has exactly the message's size, or is larger, or there is none: then lib/msg
+	 * The buffer has exactly the message's size, or is larger; or there is none, and lib/msg
 	 * calls memory_alloc() when the message comes.
 	 */
 	if (size <= SMALL && key(s, r->k) % 3 != 0 && !deadlines) {
@@ -403,7 +403,7 @@ drive(struct side *side, bool events)
 			half_closed(mev.conn);
 		else
 			ended(mev.conn);
-		/* Both sides close at the end: the one that is later may see the other's close. */
+		/* At the end both sides close, and the later one may see the other side's close. */
 		check(may_end || mev.type != LEAT_MSG_ENDED ||
 			      (nb_done == messages && mev.status == 0),
 		      "a connection ended: %s", mev.text);

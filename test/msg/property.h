@@ -43,7 +43,7 @@ struct stream {
 	bool dead; /* one of the connection's two ends has ended */
 	bool rx_failed;
 	bool shut, ended; /* half-closed by the sender; seen by the receiver */
-	/* the newest receive is being cancelled: post no other until it has completed */
+	/* the newest receive is being cancelled; post no other until it has completed */
 	bool cancelling;
 	struct request tx[WINDOW], rx[WINDOW];
 };

@@ -3,7 +3,7 @@
 /*
  * msg-raw-peer listen|connect HOST:PORT MESSAGES [any-id]
  *
- * A program that uses libfabric directly and has no code of leat: it implements
+ * A program that uses libfabric directly and has no code of leat. It implements
  * doc/guide/address-exchange.md and doc/guide/msg.md, sends back MESSAGES messages in plain mode,
  * and then waits for the other side to close. When it listens it prints the port, so that port 0
  * may be given. It receives each length by its id; with any-id it receives any length, and reads
@@ -181,8 +181,8 @@ echo(uint32_t messages, bool any_id)
 			post(false, &len, sizeof(len), UINT64_C(1) << 32 | id, 0, &ctx[0]);
 		check(wait_for(1) == sizeof(len), "length %u is not of 8 B", id);
 		/*
-		 * The order of sends is kept, and one receive is posted at a time: the id must be
-		 * the next.
+		 * The id must be the next, since the order of sends is kept, and one receive is
+		 * posted at a time.
 		 */
 		check(!any_id || tag_in == (UINT64_C(1) << 32 | id), "tag %#llx instead of id %u",
 		      (unsigned long long)tag_in, id);
@@ -405,7 +405,7 @@ main(int argc, char **argv)
 	statements_open();
 	fd = meet(strcmp(argv[1], "listen") == 0, argv[2]);
 	echo((uint32_t)atoi(argv[3]), argc == 5);
-	/* Drive the provider until the other side closes: it may still have data to move. */
+	/* Drive the provider, which may still have data to move, until the other side closes. */
 	check(fcntl(fd, F_SETFL, O_NONBLOCK) == 0, "fcntl");
 	while (recv(fd, body, 1, MSG_PEEK) < 0)
 		(void)fi_cq_read(cq, NULL, 0);

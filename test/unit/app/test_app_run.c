@@ -54,7 +54,7 @@ end(void *arg)
 }
 
 /*
- * Run a program in a child, on two lcores that share a CPU; a and b: further arguments, or NULL.
+ * Run a program in a child, on two lcores that share a CPU. a and b are further arguments, or NULL.
  * @return its exit code, or SIGNAL plus the signal that ended it
  */
 static int
@@ -156,8 +156,8 @@ static int
 interrupted(void *arg)
 {
 	/*
-	 * The second task to come here raises the signal: the first one waits already, or sees the
-	 * stop when it begins to wait.
+	 * The second task to come here raises the signal. The first one is waiting by then, or sees
+	 * the stop when it begins to wait.
 	 */
 	if (count(&nb_started) == 2)
 		CHECK(kill(getpid(), *(const int *)arg) == 0);
@@ -198,8 +198,8 @@ deaf(void *arg)
 }
 
 /*
- * deaf() masks its cancellation and still sleeps when stop_us is over: the error names its task,
- * and memory that the task may still use is not freed.
+ * deaf() masks its cancellation and still sleeps when stop_us is over. The program ends
+ * nevertheless, with the exit code that was given first.
  */
 static void
 test_deadline(void **state)
@@ -423,7 +423,7 @@ foreign_handler(int sig)
 	_exit(WRONG);
 }
 
-/* Install handlers, as libraries below drivers do, and raise a signal at once: it is held back. */
+/* Install handlers, as libraries below drivers do, and raise a signal, which is held back. */
 static void
 probe_interrupted(void)
 {

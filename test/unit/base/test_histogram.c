@@ -114,8 +114,8 @@ bucket_of(struct leat_histogram *h, uint64_t value)
 }
 
 /*
- * The values at both ends of a bucket fall into it. It is adjacent to its neighbours, and is at
- * most as wide as a 64th of its lowest value, plus 1.
+ * The values at both ends of a bucket fall into it. A bucket is adjacent to its neighbours, and its
+ * width is at most a 64th of its lowest value, plus 1.
  */
 static void
 test_buckets_are_seamless(void **state)
@@ -215,7 +215,7 @@ test_percentile_ends(void **state)
 	assert_int_equal(leat_histogram_percentile(h, 1000), 50);
 }
 
-/* A deviation that is small against the mean is still exact: it is not computed from buckets. */
+/* A deviation that is small against the mean is exact, since it is not computed from buckets. */
 static void
 test_stdev_is_exact(void **state)
 {
@@ -228,7 +228,7 @@ test_stdev_is_exact(void **state)
 	assert_near(leat_histogram_stdev(h), 1, 1e-6);
 }
 
-/* The sum of squares doesn't fit into 128 bits: the deviation is computed from the buckets. */
+/* If the sum of squares doesn't fit into 128 bits, the deviation is computed from buckets. */
 static void
 test_stdev_of_huge_values(void **state)
 {

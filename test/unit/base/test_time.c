@@ -31,7 +31,8 @@ first_use(void *arg)
 }
 
 /*
- * Must be the first test: the factors are not computed yet, and several threads need them at once.
+ * Must be the first test, because the factors must not be computed yet: several threads need them
+ * at once, and each gets the right ones.
  */
 static void
 test_first_use_by_several_threads(void **state)
@@ -83,7 +84,8 @@ test_real_conversions(void **state)
 	assert_int_equal(leat_us_to_cycles(0), 0);
 	assert_int_equal(leat_cycles_to_ns(0), 0);
 	/*
-	 * From us to cycles and back: the difference is at most the rounding of both conversions.
+	 * After a conversion from us to cycles and back, the difference is at most the rounding of
+	 * both conversions.
 	 */
 	for (us = 1; us < UINT64_C(1) << 40; us = us * 7 + 3) {
 		back = leat_cycles_to_ns(leat_us_to_cycles(us));

@@ -58,7 +58,7 @@ test_empty(void **state)
 	assert_int_equal(leat_wheel_count(&wheel), 0);
 }
 
-/* A timer fires once, exactly in the cycle of its expiry, wherever in a tick this cycle lies. */
+/* A timer fires once, exactly in the cycle of its expiry, wherever in a tick that cycle is. */
 static void
 test_fires_once_at_expiry(void **state)
 {
@@ -118,8 +118,7 @@ test_wraps(void **state)
 }
 
 /*
- * `now` jumps by more than a turn: all expired timers fire, in the order of ticks within one turn;
- * later timers stay.
+ * When `now` jumps by more than a turn, all expired timers fire, and later timers stay.
  */
 static void
 test_jump(void **state)
@@ -249,8 +248,8 @@ test_never(void **state)
 }
 
 /*
- * A run calls at most `max` callbacks; the other expired timers fire in the next runs, can be
- * deleted meanwhile, and leat_wheel_next() says that they are due.
+ * A run calls at most `max` callbacks. The other expired timers fire in the next runs, and can be
+ * deleted or moved before that; leat_wheel_next() says that they are due.
  */
 static void
 test_max(void **state)
@@ -372,8 +371,8 @@ test_callback_deletes_itself(void **state)
 }
 
 /*
- * A timer that re-arms itself for the present must not keep the run going; it is due in the next
- * run.
+ * A timer that its callback adds again for the present does not fire again in the same run, but in
+ * the next one.
  */
 static void
 test_callback_readds_itself(void **state)

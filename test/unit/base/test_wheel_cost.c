@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What the wheel costs, counted in steps (LEAT_WHEEL_STEPS in leat_wheel.h): with a million timers,
- * and for a loop that sleeps.
+ * The cost of the wheel, counted in steps (LEAT_WHEEL_STEPS in leat_wheel.h), with a million
+ * timers, and for a loop that sleeps.
  */
 
 #include "leat_cmocka.h"
@@ -83,8 +83,8 @@ add_many(unsigned int n, uint64_t from, uint64_t range)
 }
 
 /*
- * Distant timers are not even read while a timer of 1 ms fires beside them: their memory is
- * unreadable meanwhile.
+ * Distant timers are not even read while a timer of 1 ms fires beside them. The test makes their
+ * memory unreadable meanwhile.
  */
 static void
 test_far_timers_are_not_touched(void **state)
@@ -104,7 +104,7 @@ test_far_timers_are_not_touched(void **state)
 	assert_in_range(late_max, 0, 5 * US);
 }
 
-/* A timer moves at most once per level in its life, whatever the number of runs. */
+/* A timer moves at most once per level until it fires, whatever the number of runs. */
 static void
 test_a_life_is_a_few_steps(void **state)
 {
@@ -146,7 +146,7 @@ test_pushed_back(void **state)
 }
 
 /*
- * BURST timers that expire within `range` cycles of each other: no run takes more than its limit of
+ * Let BURST timers expire within `range` cycles of each other. No run takes more than its limit of
  * steps, and `probe`, a timer of 1 ms, is at most 10 us late before the burst expires.
  */
 static void
@@ -168,7 +168,7 @@ burst(uint64_t range)
 		runs++;
 	}
 	assert_in_range(wheel.steps, 0, 6 * BURST);
-	/* A run fires PER_RUN timers and takes 1 us: that is all that delays the last timer. */
+	/* A run fires PER_RUN timers and takes 1 us. Nothing else delays the last timer. */
 	assert_in_range(late_max, 0, (uint64_t)BURST / PER_RUN * 2 * US);
 	assert_in_range(runs, BURST / PER_RUN, 2 * MILLION);
 }
@@ -195,8 +195,8 @@ test_burst_at_once(void **state)
 }
 
 /*
- * The clock jumps by hours over a million timers: runs stay bounded, and timers fire in the order
- * of ticks.
+ * When the clock jumps by hours over a million timers, runs stay bounded, and timers fire in the
+ * order of ticks.
  */
 static uint64_t last_tick;
 
@@ -252,7 +252,7 @@ test_late(void **state)
 	 */
 	assert_in_range(runs, expired / PER_RUN, expired / PER_RUN + BURST / LEAT_WHEEL_STEPS + 2);
 
-	/* No timer expires here: many runs only sort the slots ahead, so the wheel is not late. */
+	/* No timer expires here. Many runs only sort the slots ahead, so the wheel is not late. */
 	add_many(BURST, 40 * MS, 20 * MS);
 	fired = 0;
 	for (now += MS; run() == 0 && leat_wheel_due(&wheel) > now; now += 100 * US)
@@ -286,8 +286,8 @@ test_sleeper_wakes_once(void **state)
 }
 
 /*
- * With many timers in a slot the loop also wakes to sort them: at most once per level, though it
- * may then need several runs.
+ * With many timers in a slot the loop also wakes to sort them, at most once per level. After such a
+ * wake-up it may need several runs.
  */
 static void
 test_sleeper_among_many(void **state)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The timer wheel against the obvious implementation, an array that is searched: random operations,
- * some of them from callbacks, over all distances, ticks and jumps of the clock.
+ * The timer wheel compared with the obvious implementation, an array that is searched. Operations
+ * are random, some of them from callbacks, over all distances, ticks and jumps of the clock.
  */
 
 #include "leat_cmocka.h"
@@ -167,7 +167,7 @@ run_all(void)
 	check_next();
 	(void)first_expiry(&due);
 	/*
-	 * Expired timers may be left: by runs that reached their limit, or since the clock went
+	 * Expired timers may be left by runs that reached their limit, or because the clock went
 	 * back. They fire with the timers of the wheel's present tick.
 	 */
 	for (i = 0; i < TIMERS; i++)

@@ -24,8 +24,8 @@
 extern struct leat_ep *tp_ep;
 
 /*
- * Group setup and setup for cmocka: leat with a mock device without tagged ops; an endpoint of four
- * peers, two of them up.
+ * Group setup for cmocka: leat with a mock device that has no tagged ops. Setup: an endpoint of
+ * four peers, two of them up.
  */
 int tp_group_setup(void **state);
 int tp_group_teardown(void **state);
@@ -41,17 +41,17 @@ void tp_open(uint16_t peers, uint32_t depth);
 uint16_t tp_connect(uint8_t msg, uint8_t data, uint8_t reply);
 
 /*
- * Let the peer's next segment arrive: seq and token are filled in, done counts from 0. The layer
- * sees it in the next poll.
+ * Let the peer's next segment arrive. This call fills in seq and token; h->done counts from 0. The
+ * layer sees the segment in the next poll.
  */
 void tp_arrive(uint16_t peer, struct tags_hdr *h, const void *bytes, uint32_t n);
-/* As tp_arrive(), with `as` for the token; with another connection's token the peer's seq stays. */
+/* As tp_arrive(), with the token `as`. The peer's seq advances only if the token is its own. */
 void tp_arrive_as(uint16_t peer, uint64_t as, struct tags_hdr *h, const void *bytes, uint32_t n);
 /* Read the layer's hello for a connection that was not made by tp_connect(). */
 void tp_known(uint16_t peer, const uint8_t *hello);
 /* @return the token that the layer chose for a connection */
 uint64_t tp_token(uint16_t peer);
-/* Let these bytes arrive. */
+/* Let a segment of exactly these bytes arrive. */
 void tp_arrive_raw(uint16_t peer, const void *bytes, uint32_t n);
 /* Let a tagged message of one segment arrive. */
 void tp_message(uint16_t peer, uint64_t tag, const char *text);
@@ -59,15 +59,15 @@ void tp_message(uint16_t peer, uint64_t tag, const char *text);
 void tp_notice(uint16_t peer, uint64_t imm);
 
 /*
- * Take the oldest segment that was sent to this peer; the device completes it. seq and done count
- * from 0.
+ * Complete, as the device, the oldest segment that was sent to this peer, and get its contents. seq
+ * and done count from 0.
  * @return false if there is none
  */
 bool tp_sent(uint16_t peer, struct tags_hdr *h, uint8_t *bytes, uint32_t *n);
 /* @return number of sends in flight in the device */
 unsigned int tp_sends(void);
 
-/* Disconnect; the device completes all sends, our BYE last, and the peer answers the BYE. */
+/* Disconnect, complete all sends including the layer's BYE, and let the peer answer the BYE. */
 void tp_leave(uint16_t peer);
 /* Let the peer's BYE arrive. */
 void tp_bye(uint16_t peer);
@@ -75,7 +75,7 @@ void tp_bye(uint16_t peer);
 void tp_post(struct leat_op *op);
 /* @return the op that comes back first in three polls; NULL: none */
 struct leat_op *tp_poll(void);
-/* Wait for an event of this type; any other event is an error. */
+/* Get an event, which must be of this type, from at most three calls of leat_ep_events(). */
 struct leat_event tp_event(enum leat_event_type type, uint16_t peer);
 
 #endif /* TAGS_PEER_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * How connections of the tag layer end cleanly: BYE goes after all segments and is answered, and
- * only then the device's connection ends.
+ * How connections of the tag layer end cleanly: a side sends BYE after all its segments, and only
+ * after the answer the device's connection ends.
  */
 
 #include <string.h>
@@ -84,8 +84,8 @@ test_bye_behind_what_waits(void **state)
 }
 
 /*
- * The other side closes: its earlier messages can still be received, its BYE is answered, and the
- * status is 0.
+ * When the other side closes, its earlier messages can still be received, its BYE is answered, and
+ * the connection ends with status 0.
  */
 static void
 test_bye_of_the_peer(void **state)
@@ -144,7 +144,7 @@ test_both_at_once(void **state)
 	assert_int_equal(tp_event(LEAT_EV_DISCONNECTED, 0).status, -ECONNABORTED);
 }
 
-/* A peer that sent BYE and disconnects before it was answered has closed cleanly. */
+/* A peer that sends BYE, and disconnects before the answer reaches it, has closed cleanly. */
 static void
 test_answer_fails(void **state)
 {
@@ -178,7 +178,7 @@ test_close_while_answering(void **state)
 	assert_int_equal(mock.nb_disconnect, 1);
 	tp_event(LEAT_EV_DISCONNECTED, 0);
 	/*
-	 * Peer 1's BYE is answered before the application closes: then the connection ends at once.
+	 * If peer 1's BYE is answered before the application closes, the connection ends at once.
 	 */
 	tp_bye(1);
 	assert_null(tp_poll());
@@ -194,8 +194,8 @@ test_close_while_answering(void **state)
 }
 
 /*
- * The end of a connection waits at most 500 ms: for the peer to answer BYE, or for the device to
- * accept the BYE.
+ * A connection ends after at most 500 ms, even if the peer does not answer BYE, or the device does
+ * not accept the BYE.
  */
 static void
 test_no_answer(void **state)
@@ -245,7 +245,7 @@ test_cut_by_the_device(void **state)
 	assert_non_null(strstr(ev.text, "died"));
 }
 
-/* A connection ends in the middle of long messages of both sides: both ops fail. */
+/* If a connection ends in the middle of long messages of both sides, both ops fail. */
 static void
 test_half_done(void **state)
 {

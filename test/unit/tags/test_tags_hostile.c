@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* A peer that breaks the tag layer's protocol: its connection ends with -EPROTO, others go on. */
+/* The connection of a peer that breaks the tag layer's protocol ends with -EPROTO; others go on. */
 
 #include <string.h>
 
@@ -40,7 +40,7 @@ caught(const char *why)
 	while (tp_sent(1, &h, NULL, NULL))
 		assert_null(tp_poll());
 	assert_int_equal(leat_ep_events(tp_ep, NULL, 0), 0);
-	/* Ids are used in turn: peers 2 and 3 come and go, so that the next is peer 0. */
+	/* Ids are used in turn, so let peers 2 and 3 come and go until the next id is 0. */
 	while (tp_connect(16, 8, 4) != 0)
 		;
 	for (uint16_t id = 2; id < 4; id++) {
@@ -114,8 +114,8 @@ test_sequence(void **state)
 }
 
 /*
- * Segments of a connection that has ended come late: they are dropped. A peer that sends more than
- * 256 of them does so on purpose: its connection ends.
+ * Segments that arrive after their connection has ended are dropped. A peer that sends more than
+ * 256 of them does so on purpose, and its connection ends.
  */
 static void
 test_old_token(void **state)
@@ -154,7 +154,7 @@ test_old_token(void **state)
 }
 
 /*
- * The device may name one source for two connections between the same endpoints: the token tells
+ * If the device names one source for two connections between the same endpoints, the token tells
  * them apart.
  */
 static void
@@ -229,7 +229,7 @@ test_before_connected(void **state)
 		assert_int_equal(leat_ep_peer_state(tp_ep, (uint16_t)i), LEAT_PEER_UP);
 }
 
-/* 1,000 connections, one after another: no two have the same token. */
+/* Of 1,000 connections, one after another, no two have the same token. */
 static void
 test_tokens(void **state)
 {
@@ -251,8 +251,8 @@ test_tokens(void **state)
 }
 
 /*
- * A peer that sends more segments of a class than it may have in flight is caught; notices of
- * WRITE_IMM count, too.
+ * The connection of a peer that sends more segments of a class than it may have in flight ends.
+ * Notices of WRITE_IMM count as segments of class MSG.
  */
 static void
 test_too_much(void **state)
@@ -314,8 +314,8 @@ test_answers_to_nothing(void **state)
 	bad((struct tags_hdr){ .kind = TAGS_GRANT }, 0, "waits for no answer");
 	bad((struct tags_hdr){ .kind = TAGS_REFUSE, .id = UINT32_MAX }, 0, "waits for no answer");
 	/*
-	 * A grant for the other peer's message is caught, and one for a message that was granted
-	 * already.
+	 * A grant for another peer's message is an error, and so is a second grant for the same
+	 * message.
 	 */
 	s.peer = 1;
 	tp_post(&s);
@@ -339,7 +339,7 @@ test_answers_to_nothing(void **state)
 }
 
 /*
- * A DATA segment is caught if it is for no message or for another peer's message, out of order, or
+ * A DATA segment is an error if it is for no message, for another peer's message, out of order, or
  * too long.
  */
 static void
@@ -460,7 +460,7 @@ test_unbounded_device(void **state)
 	assert_int_equal(tp_setup(state), 0);
 }
 
-/* Random bytes: at worst the connection ends. */
+/* Random bytes do no more harm than to end their connection. */
 static void
 test_noise(void **state)
 {

@@ -140,7 +140,7 @@ test_other_side_has_none(void **state)
 	assert_int_equal(mock.nb_reject, 1);
 }
 
-/* Exact, wildcard and directed receives for one tag: the one posted first gets the message. */
+/* Of exact, wildcard and directed receives that match, the one posted first gets the message. */
 static void
 test_oldest_receive(void **state)
 {
@@ -215,7 +215,7 @@ test_oldest_message(void **state)
 	assert_int_equal(r.imm, 9);
 }
 
-/* The peer's window is used up: further sends wait, in order, and go on as credits come back. */
+/* When the peer's window is used up, further sends wait, and go on in order with new credits. */
 static void
 test_credits_of_the_peer(void **state)
 {
@@ -256,7 +256,7 @@ test_credits_of_the_peer(void **state)
 	assert_int_equal(s[19].status, -ECANCELED);
 }
 
-/* Credits are returned in any segment, or in a CREDIT segment when they are half of the window. */
+/* Any segment returns credits. When half of the window is due, a CREDIT segment returns them. */
 static void
 test_credits_of_ours(void **state)
 {
@@ -289,7 +289,7 @@ test_credits_of_ours(void **state)
 	assert_ptr_equal(tp_poll(), &s);
 }
 
-/* Sequence numbers and credits have 16 bits, and wrap: messages pass nevertheless. */
+/* Messages pass when sequence numbers and credits, which have 16 bits, wrap. */
 static void
 test_wrap_around(void **state)
 {
@@ -389,7 +389,7 @@ test_long_receive(void **state)
 	assert_int_equal(out.kind, TAGS_GRANT);
 	assert_int_equal(out.id, 42);
 	assert_int_equal(out.done[TAGS_C_MSG], 1);
-	/* The rest of the message is in flight: it arrives, and a cancel does not lose it. */
+	/* A cancel of the receive has no effect, since the rest of the message is in flight. */
 	assert_int_equal(leat_op_cancel(tp_ep, &r), 0);
 	d.id = (uint32_t)out.tag;
 	for (at = TP_SEGMENT; at < sizeof(big); at += TP_SEGMENT) {
@@ -465,7 +465,7 @@ test_too_small(void **state)
 	assert_int_equal(leat_ep_peer_state(tp_ep, 0), LEAT_PEER_UP);
 }
 
-/* Unreceived messages fill the whole window; a long message that has a receive gets through. */
+/* A long message that has a receive gets through, though unreceived messages fill the window. */
 static void
 test_matched_gets_through(void **state)
 {
@@ -541,7 +541,7 @@ fill_device(struct leat_op *s, unsigned int n, uint16_t peer, struct leat_op *w)
 	tp_post(w);
 }
 
-/* The device accepts no more sends for a while: no op is lost, and none overtakes another. */
+/* While the device accepts no more sends, no op is lost, and none overtakes another. */
 static void
 test_device_full(void **state)
 {
@@ -660,7 +660,7 @@ test_shutdown(void **state)
 	assert_int_equal(leat_ep_shutdown(tp_ep, 0), 0);
 	assert_ptr_equal(tp_poll(), &r);
 	assert_int_equal(r.status, -ECANCELED);
-	/* The time is up: both endpoints are aborted. */
+	/* The shutdown's time limit is 0, so the next call aborts both endpoints. */
 	assert_int_equal(leat_ep_events(tp_ep, NULL, 0), 0);
 	assert_ptr_equal(tp_poll(), &s);
 	assert_int_equal(s.status, -ESHUTDOWN);

@@ -47,8 +47,8 @@ post_burst(struct leat_op *ops, const uint8_t *types, uint16_t n, uint16_t peer)
 }
 
 /*
- * One-sided ops go to the device after the WRITE_IMMs and SENDs that were posted before them: in
- * one burst, and when the peer has no credit left. They do not wait for TSENDs.
+ * One-sided ops go to the device after the WRITE_IMMs and SENDs that were posted before them, both
+ * in one burst and while the peer has no credit left. They do not wait for TSENDs.
  */
 static void
 test_write_order(void **state)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The tag layer's room for sending: segments that do not complete hold up the connection of their
+ * The tag layer's room for sending. Segments that do not complete hold up the connection of their
  * own peer, and no other connection.
  */
 
@@ -45,8 +45,8 @@ tsend(uint16_t peer, uint64_t tag)
 }
 
 /*
- * Connect a further peer, which claims the largest windows, and post EACH sends to it: more than
- * the SEGMENTS that one peer may use.
+ * Connect a further peer, which claims the largest windows, and post EACH sends to it. That is more
+ * than the SEGMENTS that one peer may use.
  */
 static void
 stick(unsigned int i)
@@ -61,8 +61,8 @@ stick(unsigned int i)
 }
 
 /*
- * Exchange messages of two segments with the live peer: the first is sent, granted, then the second
- * is sent.
+ * Send n messages of two segments to the live peer: the first segment, and, once that is granted,
+ * the second.
  */
 static void
 alive(unsigned int n)
@@ -122,7 +122,7 @@ test_stuck_peers(void **state)
 	assert_int_equal(shared, 0);
 }
 
-/* The segments of the stuck peers complete: their waiting messages go on, in order. */
+/* When the segments of the stuck peers complete, their waiting messages go on, in order. */
 static void
 test_back(void **state)
 {
@@ -143,8 +143,8 @@ test_back(void **state)
 }
 
 /*
- * Connections end while the device has their segments: the next connections use other segments, or
- * wait for them.
+ * Connections end while the device has their segments. All their ops come back, and messages to the
+ * live peer go on.
  */
 static void
 test_gone(void **state)
@@ -186,8 +186,8 @@ refuses(const struct leat_op *op)
 }
 
 /*
- * The device accepts no sends to stuck peers: the sends are tried again, but not all of them in
- * each poll.
+ * While the device accepts no sends to the stuck peers, these sends are tried again, but not all of
+ * them in each poll.
  */
 static void
 test_refused(void **state)
@@ -203,7 +203,7 @@ test_refused(void **state)
 	attempts = 0;
 	for (i = 0; i < 30; i++)
 		assert_null(tp_poll());
-	/* tp_poll() polls three times: one to four attempts in each of the 90 polls. */
+	/* tp_poll() polls three times, and each of the 90 polls makes one to four attempts. */
 	assert_in_range(attempts, 90, 90 * 4);
 	mock.takes = NULL;
 	for (i = 0; i < STUCK; i++)

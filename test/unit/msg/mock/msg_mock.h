@@ -45,7 +45,7 @@ void mm_close(struct mm *mm, struct leat_msg_conn **conns, unsigned int n);
 /* Connect with conf; the other side's private data come with CONNECTED. */
 struct leat_msg_conn *mm_connect(struct mm *mm, const struct leat_msg_conn_conf *conf,
 				 const void *priv, uint16_t len);
-/* As mm_connect(), but the connection ends instead of coming up, and no op of it is ever posted. */
+/* As mm_connect(), but check that the connection ends before it is up, and posts no op. */
 struct leat_msg_conn *mm_refused(struct mm *mm, const struct leat_msg_conn_conf *conf,
 				 const void *priv, uint16_t len);
 /* Let a peer end with the status; the device returns all ops of the peer. */
@@ -69,7 +69,7 @@ void mm_arrive64(struct mm *mm, uint16_t peer, uint64_t tag, uint64_t value);
 /* Check that a send with that tag and these bytes was posted, and complete it. */
 void mm_sent(struct mm *mm, uint16_t peer, uint64_t tag, const void *data, uint64_t len);
 
-/* Send a message now and alone: end the turn after it, so that no other message joins it. */
+/* Send a message now and alone, by ending the turn after it: so no other message joins it. */
 void mm_send(struct leat_msg_conn *c, struct leat_msg_req *req, const void *buf, uint64_t size);
 void mm_recv(struct leat_msg_conn *c, struct leat_msg_req *req, void *buf, uint64_t size);
 
@@ -81,7 +81,7 @@ void mm_recv(struct leat_msg_conn *c, struct leat_msg_req *req, void *buf, uint6
  */
 #define MM_HELLO_LEN 34
 extern const uint8_t mm_hello[MM_HELLO_LEN];
-/* Tags of messages to the other side: kind 1 message, 2 payload, 3 control. */
+/* Tags of messages to the other side. kind: 1 message (head), 2 payload, 3 control message. */
 #define MM_THERE (UINT64_C(0x2123456789ab) << 16)
 #define MM_TAG(kind, base, id) ((uint64_t)(kind) << 62 | (base) | (uint16_t)(id))
 
@@ -94,8 +94,8 @@ extern uint8_t mm_in[128];
  */
 uint64_t mm_head(uint64_t len, uint32_t credit, uint32_t granted, const char *data);
 /*
- * @return the number that this side chose for its connection to the peer, shifted to its place in a
- * tag; read from a posted receive
+ * Read the number that this side chose for its connection to the peer from a posted receive.
+ * @return the number, shifted to its bits in a tag
  */
 uint64_t mm_base(uint16_t peer);
 struct leat_msg_conn *mm_open_leat(struct mm *mm, uint32_t first_id);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Closing right after the first messages (leat mode): the other side may not know yet that the
- * connection is up, so this side sends it a ping, and disconnects only after the answer.
+ * Leat mode: a connection is closed right after its first messages. The other side may not know yet
+ * that the connection is up, so this side sends a ping, and disconnects only after the answer.
  */
 
 #include <errno.h>
@@ -46,7 +46,7 @@ one_sent(struct mm *mm, struct leat_msg_req *req, uint32_t first_id)
 	return c;
 }
 
-/* Close: a ping is sent, no answer comes, and the peer is still connected. */
+/* Close, and check that a ping is sent, and the peer stays connected while no answer comes. */
 static void
 close_asks(struct mm *mm, struct leat_msg_conn *c, uint32_t first_id)
 {
@@ -97,7 +97,7 @@ test_answered(void **state)
 	}
 }
 
-/* No answer to the ping comes: the close waits for its time limit, and ends with -ETIMEDOUT. */
+/* If no answer to the ping comes, the close waits for its time limit: -ETIMEDOUT. */
 static void
 test_silent(void **state)
 {
@@ -150,8 +150,8 @@ test_not_asked(void **state)
 }
 
 /*
- * The device can't accept, so the reason of a rejection can't be sent: the request is rejected
- * without it, and the peer id is free again.
+ * If the device can't accept, the reason of a rejection can't be sent. The request is rejected
+ * without the reason, and the peer id is free again.
  */
 static void
 test_reject_without_reason(void **state)

@@ -32,7 +32,7 @@ credits_on(const struct leat_ep_conf *ep_conf, const struct leat_msg_conf *conf)
 	return stats.credits;
 }
 
-/* As credits_on(); text gets the messages that were logged meanwhile. */
+/* Do credits_on(), and store the messages that are logged meanwhile in text. */
 static uint32_t
 logged_on(const struct leat_ep_conf *ep_conf, const struct leat_msg_conf *conf, char *text,
 	  size_t len)
@@ -87,7 +87,7 @@ test_small_device(void **state)
 
 	(void)state;
 	assert_int_equal(leat_msg_ep_conf(leat_dev_get(0), NULL, &conf), 0);
-	assert_int_equal(conf.max_peers, 16); /* 1024 receives for connections of 64 each */
+	assert_int_equal(conf.max_peers, 16); /* of the mock device, which has 1024 receives */
 	assert_int_equal(conf.rx_depth, 16 * (2 * 16 + 2));
 	assert_int_equal(logged_on(&conf, NULL, text, sizeof(text)), 16);
 	assert_non_null(strstr(text, "16 credits per connection instead of 64"));
@@ -132,8 +132,8 @@ test_beside(void **state)
 }
 
 /*
- * If the device has too few receives, there are fewer credits; or an error, if the caller asked for
- * a number of credits.
+ * The device has too few receives: if the caller asked for a number of credits, that is an error;
+ * otherwise each connection gets fewer credits.
  */
 static void
 test_device_limit(void **state)

@@ -34,7 +34,7 @@ post(struct leat_msg_conn *c, struct leat_msg_req *req, void *buf, uint64_t size
 	assert_int_equal(recv ? leat_msg_recv(c, &req, 1) : leat_msg_send(c, &req, 1), 1);
 }
 
-/* Let the deadline pass, and let the context handle it; the device completes nothing meanwhile. */
+/* Let the deadline pass, and let the context handle that, while the device completes nothing. */
 static void
 expire(struct mm *mm)
 {
@@ -122,8 +122,8 @@ test_waiting(void **state)
 }
 
 /*
- * The deadline of a request that is done in time has no effect later: the request can be posted
- * again without one.
+ * A request that is done in time leaves no deadline behind: it can be posted again without one, and
+ * does not expire.
  */
 static void
 test_in_time(void **state)
@@ -167,8 +167,9 @@ test_in_time(void **state)
 enum device { RECALLS, WAS_FASTER, CANNOT };
 
 /*
- * A peer announces a payload, and does not send it before the receive's deadline: the receive
- * expires, unless the payload arrives while its op is being recalled.
+ * A peer announces a payload, and does not send it before the receive's deadline. The receive
+ * expires, unless the payload arrives while its op is being recalled. If the device can't recall
+ * the op, the connection ends.
  */
 static void
 test_announced(void **state)
@@ -243,7 +244,9 @@ test_announced(void **state)
 }
 
 /*
- * The deadline of a large send passes before its grant comes, or while the device has its payload.
+ * The deadline of a large send passes before its grant comes (i == 0), or while the device has its
+ * payload. The send expires, unless the payload was sent while its op was being recalled. If the
+ * device can't recall the op, the connection ends.
  */
 static void
 test_large_send(void **state)
@@ -303,8 +306,8 @@ test_large_send(void **state)
 }
 
 /*
- * A sender that has given up sends an empty payload: the receive has -ETIMEDOUT, and the connection
- * goes on.
+ * The sender gives a large message up, and sends an empty payload: the receive gets -ETIMEDOUT, and
+ * the connection goes on.
  */
 static void
 test_given_up(void **state)
@@ -332,8 +335,9 @@ test_given_up(void **state)
 }
 
 /*
- * Plain mode: a receive's deadline passes when nothing, the length, or the payload of its message
- * has arrived. In the last round a send's deadline passes when the send has begun.
+ * Plain mode: a receive's deadline passes when nothing of its message has arrived (i == 0), only
+ * the length (1), or only the payload (2). In the last round the deadline of a send passes when the
+ * send has begun. In the last two rounds the connection ends.
  */
 static void
 test_plain(void **state)
@@ -472,7 +476,7 @@ test_silent(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* Any message of the peer is as good as the answer to a ping; each silence causes one ping. */
+/* Any message of the peer counts as the answer to a ping; each time of silence causes one ping. */
 static void
 test_alive(void **state)
 {
@@ -565,9 +569,9 @@ teardown(void **state)
 }
 
 /*
- * The device has a large send, and a send with LEAT_MSG_F_DELIVERED that was posted after it
- * expires. Then the other side reports, late, that it dropped the expired message: the connection
- * goes on, and the request keeps its -ETIMEDOUT.
+ * While the device has a large send, a send with LEAT_MSG_F_DELIVERED behind it expires. Then the
+ * other side reports, late, that it dropped the expired message. The connection goes on, and the
+ * request keeps its -ETIMEDOUT.
  */
 static void
 test_delivered_dropped_late(void **state)

@@ -40,8 +40,8 @@ goes_on(struct mm *mm, struct leat_msg_conn *c, uint64_t base, uint32_t id)
 }
 
 /*
- * A small message that is too long for its request is dropped: alone or among others in one send,
- * and whether the request is posted before the message comes or after.
+ * A small message that is too long for its request is dropped, whether it is alone or among others
+ * in one send, and whether the request is posted before (first == 1) or after the message comes.
  */
 static void
 test_small(void **state)
@@ -92,8 +92,8 @@ test_small(void **state)
 }
 
 /*
- * A large message is dropped: the control message to its sender has these bytes, and later messages
- * don't wait for the answer.
+ * A large message is dropped. The control message that reports the drop has the bytes of `drop`.
+ * Later messages don't wait for the sender's answer.
  */
 static void
 test_large(void **state)
@@ -157,8 +157,8 @@ test_large(void **state)
 }
 
 /*
- * The other side drops a message of this side: the send comes back with -EMSGSIZE, and an empty
- * payload is sent.
+ * The other side drops a large message of this side. The send comes back with -EMSGSIZE, and an
+ * empty payload is sent.
  */
 static void
 test_sent_in_vain(void **state)
@@ -182,8 +182,8 @@ test_sent_in_vain(void **state)
 		mm_finish(&mm, op, 0, 16);
 	}
 	/*
-	 * The second control message arrives before the first: it has no effect before the first
-	 * has arrived.
+	 * The second control message arrives before the first, and has no effect until the first
+	 * has arrived, too.
 	 */
 	ctrl_arrives(&mm, base, 1, 2, 0, 0, 0);
 	assert_int_equal(mm_count(LEAT_OP_TSEND), 0);
@@ -196,7 +196,7 @@ test_sent_in_vain(void **state)
 	mm_drive(&mm);
 	assert_int_equal(mm.nb_back, 2);
 	assert_int_equal(tx[1].status, 0);
-	/* This drop comes too late: the payload was sent. */
+	/* This drop comes too late, after the payload was sent, and changes nothing. */
 	ctrl_arrives(&mm, base, 2, 2, 1, 1, 1);
 	assert_int_equal(mm.nb_ev[LEAT_MSG_ENDED], 0);
 	assert_int_equal(mm_count(LEAT_OP_TSEND), 0);
@@ -239,8 +239,9 @@ test_device_tells(void **state)
 }
 
 /*
- * Plain mode: a payload that is too long is received into a buffer of 0 bytes, or into the
- * request's buffer and cut off.
+ * Plain mode: a payload that is too long for its request is received into a buffer of 0 bytes, or,
+ * if its receive was posted early, into the request's buffer, and cut off. In both cases the
+ * request gets -EMSGSIZE, and the next message is received.
  */
 static void
 test_plain(void **state)
@@ -318,8 +319,8 @@ test_no_buffer(void **state)
 }
 
 /*
- * A message is dropped, and its sender never answers the drop: messages that arrived after it can
- * be received after the connection's end.
+ * A message is dropped, and its sender ends before it answers the drop. Messages that arrived after
+ * the dropped one can be received after the connection's end.
  */
 static void
 test_ends_meanwhile(void **state)

@@ -71,7 +71,7 @@ test_orders(void **state)
 	mm_drive(&mm);
 	back_with(&mm, 0, &req, 0, "one");
 
-	/* Without a request no payload's receive is posted; with the next request there is one. */
+	/* While no request waits, no payload's receive is posted early. With a request one is. */
 	mm_drive(&mm);
 	assert_null(mm_posted(0, LEAT_OP_TRECV, DATA_TAG(1)));
 	mm_recv(c, &req, buf, 8);
@@ -156,7 +156,7 @@ test_limit(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* A message without a payload: the request comes back when the device has released its buffer. */
+/* If a message has no payload, its request comes back when the device has returned the buffer. */
 static void
 test_zero(void **state)
 {
@@ -196,8 +196,8 @@ test_zero(void **state)
 }
 
 /*
- * The payload comes before its length, or after it, and the two do not match: the connection ends
- * with this status, and so does the request.
+ * The payload comes before its length, or after it, and its size is not the announced length: the
+ * connection and the request end with this status.
  */
 static void
 hostile(int status, uint64_t length, const void *data, uint64_t len)
@@ -244,8 +244,8 @@ test_hostile(void **state)
 }
 
 /*
- * Nothing of the message has arrived: the cancelled request comes back when the device has given
- * back its buffer.
+ * A request is cancelled when nothing of its message has arrived. It comes back when the device has
+ * returned its buffer, and the message goes to the next request.
  */
 static void
 test_cancel(void **state)
@@ -324,7 +324,7 @@ test_cancel_while_length_arrives(void **state)
 }
 
 /*
- * The payload arrives before its receive is cancelled, or before the cancel takes effect: the
+ * If the payload arrives before its receive is cancelled, or before the cancel takes effect, the
  * request gets the message.
  */
 static void
@@ -357,7 +357,7 @@ test_cancel_too_late(void **state)
 	mm_drive(&mm);
 	back_with(&mm, 1, &req, 0, "two");
 
-	/* The device can't give the receive back: the cancel is refused. */
+	/* If the device can't give the receive back, the cancel is refused. */
 	mm_recv(c, &req, buf, 8);
 	mm_drive(&mm);
 	mock.can_cancel = false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Leat mode: a small message that comes alone, and its answer, with the fast path of msg_fast.h and
- * without. Whatever the application and the device do next, the outcome is the same.
+ * Leat mode: a small message that comes alone, and its answer. All cases run with the fast path of
+ * msg_fast.h and without it, and must have the same outcome.
  */
 
 #include <string.h>
@@ -137,7 +137,7 @@ test_counters(void **state)
 	counted(2, 24);
 }
 
-/* An application that has nothing to send polls again: the receive is posted again. */
+/* If the application sends nothing and polls again, the slot's receive is posted again. */
 static void
 test_idle(void **state)
 {
@@ -257,7 +257,7 @@ test_answer_large(void **state)
 	mm_send(c, &tx[2], "answer02", 8);
 	assert_non_null(mm_posted(0, LEAT_OP_TSEND, MM_TAG(1, MM_THERE, 2)));
 	counted(1, 8);
-	/* The connection is closed without draining: the large message is lost. */
+	/* Close without draining: the large message is lost. */
 	assert_int_equal(leat_msg_close(c, 0), 0);
 	mm_drive(&mm);
 	mm_drive(&mm);
@@ -266,7 +266,7 @@ test_answer_large(void **state)
 	mm.nb_ev[LEAT_MSG_CLOSED] = 0;
 }
 
-/* The device is full when the answer is posted: the answer is sent later. */
+/* If the device is full when the answer is posted, the answer is sent later. */
 static void
 test_answer_refused(void **state)
 {
@@ -402,8 +402,8 @@ test_gone(void **state)
 }
 
 /*
- * Credit that is out of range, or a grant of an unsent message: the message is not delivered, and
- * its request ends with the others.
+ * A message that carries credit out of range, or a grant of an unsent message, is not delivered.
+ * The connection and all its requests end with -EPROTO.
  */
 static void
 hostile(uint32_t credit, uint32_t granted)
@@ -506,7 +506,7 @@ test_limits(void **state)
 	mm.nb_ev[LEAT_MSG_CLOSED] = 0;
 }
 
-/* The tests above took the path that they are meant to test, fast or general. */
+/* Check that the cases take the path that they are meant to test, fast or general. */
 static void
 test_way(void **state)
 {

@@ -86,10 +86,9 @@ has_ended(struct mm *mm, const struct leat_msg_conn *c)
 }
 
 /*
- * The last of the steps is impossible, and must end the connection. This is tried with a first
- * receive that is long enough and with one that is too short, so that its message is dropped; and
- * with all steps processed together or one by one. Processed one by one, no earlier step ends the
- * connection.
+ * The last of the steps is impossible, and must end the connection. `way` says whether the first
+ * receive is long enough or too short, so that its message is dropped; and whether all steps are
+ * processed together or one by one. If one by one, no earlier step may end the connection.
  */
 static void
 broken(const struct step *steps, unsigned int n)
@@ -248,7 +247,7 @@ over(const struct step steps[2], uint64_t size, int first, int second)
 	mm_close(&mm, &c, 1);
 }
 
-/* Invalid bytes that are processed when the connection is over: none of them is delivered. */
+/* Invalid messages that are processed only when the connection is over: none is delivered. */
 static void
 test_over(void **state)
 {
@@ -259,8 +258,8 @@ test_over(void **state)
 }
 
 /*
- * A message is dropped after the connection has ended, so its sender can't be told. The next
- * message is received nevertheless.
+ * A message is dropped after the connection has ended, so the drop can't be reported to its sender.
+ * The next message is received nevertheless.
  */
 static void
 test_over_behind_dropped(void **state)
@@ -336,8 +335,8 @@ test_answers(void **state)
 }
 
 /*
- * Three fragments, of which two have credit: drops and answers of these two match no request, and
- * the request is unchanged.
+ * Of three fragments of a message two have been sent. Drops and answers of these two match no
+ * request, and do not finish the message's request.
  */
 static void
 test_answers_of_fragments(void **state)
@@ -381,8 +380,8 @@ test_answers_of_fragments(void **state)
 }
 
 /*
- * 1,000 control messages of each kind that costs the peer nothing: at most one answer is in flight,
- * and no further receive is posted.
+ * The peer sends 1,000 control messages of each kind that it can send without limit. Meanwhile at
+ * most one answer is in flight, and no further receive is posted.
  */
 static void
 test_flood(void **state)

@@ -32,7 +32,7 @@ test_eager_bytes(void **state)
 	mm_send(c, &tx[0], text, 5);
 	mm_send(c, &tx[1], NULL, 0);
 	mm_send(c, &tx[2], NULL, 0);
-	/* The message is copied: tx[0] comes back before its op, but not within leat_msg_send(). */
+	/* tx[0] is copied, so it comes back before its op, but not within leat_msg_send(). */
 	assert_int_not_equal(tx[0].state, 0);
 	mm_drive(&mm);
 	assert_int_equal(mm.nb_back, 2);
@@ -296,7 +296,7 @@ test_recv_bytes(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* Complete control messages from id *next on. @return the credit in the last; if none: told */
+/* Complete control messages from id *next on. @return the last one's credit, else told */
 static uint32_t
 controls(struct mm *mm, uint32_t *next, uint32_t told)
 {
@@ -313,7 +313,7 @@ controls(struct mm *mm, uint32_t *next, uint32_t told)
 	return told;
 }
 
-/* Long messages leave 13 to 16 receives posted, yet give new credit. A small one restores 64. */
+/* After long messages 13 to 16 receives are posted, with new credit; after a small one 64. */
 static void
 test_window_of_long_ones(void **state)
 {
@@ -355,9 +355,9 @@ test_window_of_long_ones(void **state)
 }
 
 /*
- * Three messages arrive in reverse order, and no other message comes. The first message goes
- * straight to its request. The sender has so much credit that no receive needs to be posted: the
- * two other messages must not wait until one is posted.
+ * Three messages arrive in reverse order, and no other message comes. The first of them, which
+ * arrives last, goes straight to its request. The sender has so much credit that no receive needs
+ * to be posted. The two other messages must not wait until one is.
  */
 static void
 test_front_arrives_last(void **state)
@@ -615,7 +615,7 @@ test_hello(void **state)
 
 	(void)state;
 	mm_open(&mm);
-	/* The other side sent no hello: plain mode, unless conf allows only leat mode. */
+	/* Without the other side's hello the mode is plain, unless conf allows only leat mode. */
 	c[0] = mm_connect(&mm, NULL, "hi there", 8);
 	assert_int_equal(leat_msg_conn_mode(c[0]), LEAT_MSG_PLAIN);
 	c[1] = mm_refused(&mm, &must, NULL, 0);
@@ -638,7 +638,7 @@ test_hello(void **state)
 	mm_close(&mm, c, 3);
 }
 
-/* The other side closes cleanly: messages that arrived can still be received. */
+/* After the other side has closed cleanly, messages that arrived can still be received. */
 static void
 test_received_after_end(void **state)
 {

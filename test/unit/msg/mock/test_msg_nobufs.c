@@ -40,8 +40,8 @@ give_back(void)
 }
 
 /*
- * Two messages have arrived and wait for a buffer, with three receives posted for them; three sends
- * wait, too.
+ * Open a connection on which two messages have arrived and wait for a buffer, while three receives
+ * and three sends are posted.
  */
 static int
 setup(void **state)
@@ -109,7 +109,7 @@ sends_back(unsigned int from, int status)
 	}
 }
 
-/* No buffer ever comes: the sends don't wait for one, and the receives wait for a limited time. */
+/* If no buffer ever comes, the sends don't wait, and the receives wait for a limited time. */
 static void
 never(int status, int req_status)
 {
@@ -161,8 +161,8 @@ test_never_closed_there(void **state)
 }
 
 /*
- * When a message gets a buffer, the time limit begins again for the next one: only the time without
- * a buffer is limited.
+ * When a message gets a buffer, the time limit begins again for the next message, since only the
+ * time without a buffer is limited.
  */
 static void
 test_in_time(void **state)
@@ -190,8 +190,8 @@ test_in_time(void **state)
 }
 
 /*
- * The loop stood still for a long time, and a buffer is free when it goes on: the message is
- * delivered.
+ * The context is not driven until long after the time limit. If a buffer is free then, the message
+ * is delivered.
  */
 static void
 test_late_but_there(void **state)
@@ -239,8 +239,8 @@ test_posted_later(void **state)
 }
 
 /*
- * After this side closed the connection, all requests come back within `turns` turns: none of them
- * waits for a buffer.
+ * Check that after a close all requests come back within `turns` turns, since none of them waits
+ * for a buffer.
  */
 static void
 closed(unsigned int turns)
@@ -337,7 +337,7 @@ test_end_twice(void **state)
 }
 
 /*
- * The connection has ended, and receives wait for a buffer: they can be cancelled, and the message
+ * Receives that wait for a buffer after the connection's end can be cancelled. Then the message
  * goes to the next receive.
  */
 static void

@@ -36,7 +36,8 @@ test_send_bytes(void **state)
 	mm_drive(&mm);
 	assert_int_equal(mm.nb_back, 0);
 	/*
-	 * Of req[0] only the send of the length was left: when it completes, all three come back.
+	 * Only the length of req[0] is still being sent. When that send completes, all three
+	 * requests come back.
 	 */
 	mm_sent(&mm, 0, 0x100000000, len5, 8);
 	mm_drive(&mm);
@@ -125,7 +126,7 @@ test_any_id(void **state)
 	assert_int_equal(mm.nb_back, 4);
 	assert_int_equal(mm_count(LEAT_OP_TRECV), CREDITS);
 
-	/* A garbage id took one of the receives: no later message can be trusted. */
+	/* A length with an impossible id has used up a receive, so the connection must end. */
 	mm_arrive64(&mm, 0, LEN_TAG(0xdeadbeef), 0);
 	mm_drive(&mm);
 	mm_drive(&mm);
@@ -169,8 +170,8 @@ test_wrap(void **state)
 }
 
 /*
- * An error of the other side ends its connection with this status, and the second connection goes
- * on.
+ * A wrong length or payload of the other side ends its connection with this status, and the second
+ * connection goes on.
  */
 static void
 hostile(int status, uint64_t length, const void *data, uint64_t len, bool posted)
@@ -285,7 +286,7 @@ test_alloc(void **state)
 	assert_int_equal(mm.nb_back, 1);
 	assert_ptr_equal(req[0].buf, mem);
 	assert_memory_equal(mem, "abcdef", 6);
-	/* The message is longer than the 10 B of req[1]: no buffer is asked for. */
+	/* A message longer than the 10 B of req[1] is dropped, and alloc() is not called. */
 	nb_allocs = 0;
 	mm_arrive64(&mm, 0, LEN_TAG(1), 11);
 	mm_drive(&mm);
@@ -296,7 +297,7 @@ test_alloc(void **state)
 	mm_close(&mm, &c, 1);
 }
 
-/* The connection ends while the device has the ops: no request comes back before its ops do. */
+/* If the connection ends while the device has ops, no request comes back before its ops do. */
 static void
 test_release(void **state)
 {
@@ -484,8 +485,8 @@ test_cancel(void **state)
 }
 
 /*
- * leat_msg_process() leaves ops of the application alone; invalid requests come back in the order
- * of posting.
+ * leat_msg_process() leaves ops of the application alone. Invalid requests come back in the order
+ * of posting, with their reasons.
  */
 static void
 test_beside(void **state)
@@ -515,8 +516,8 @@ test_beside(void **state)
 }
 
 /*
- * The endpoint has room for one send at a time, for which four connections wait: of 32 sends, each
- * connection gets at least 6.
+ * The endpoint has room for one send at a time, for which four connections wait. Of 32 sends each
+ * connection must get at least 6.
  */
 static void
 test_room_in_turn(void **state)

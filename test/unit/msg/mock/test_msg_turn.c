@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Leat mode: small messages that are posted one by one in a turn travel together; a single one goes
- * at once. (A turn ends when leat_msg_poll() finds nothing done, or by leat_msg_flush().) The other
- * side takes 64 B in a send: four messages of 8 B.
+ * Leat mode: small messages that are posted one by one in a turn travel together, and a single one
+ * leaves at once. (A turn ends when leat_msg_poll() finds nothing done, or by leat_msg_flush().) A
+ * send to the other side may have 64 B, which is four messages of 8 B.
  */
 
 #include <string.h>
@@ -57,7 +57,7 @@ sends(unsigned int first, unsigned int n)
 	}
 }
 
-/* Check that the send with that id has n messages of 8 B; 0: it is not posted. */
+/* Check that the send with that id has n messages of 8 B; n == 0: that it is not posted. */
 static void
 together(uint32_t id, unsigned int n)
 {
@@ -137,7 +137,7 @@ test_conversation(void **state)
 	}
 }
 
-/* A second and a third message in the same turn wait; the first one does not. */
+/* Of three messages in a turn the first leaves at once, as the answer; the other two wait. */
 static void
 test_more_than_the_answer(void **state)
 {
@@ -153,7 +153,7 @@ test_more_than_the_answer(void **state)
 	together(2, 2);
 }
 
-/* The application got three messages: its three answers go as soon as the third is posted. */
+/* An application that got three messages posts three answers: they leave with the third. */
 static void
 test_answers(void **state)
 {
@@ -174,7 +174,7 @@ test_answers(void **state)
 	together(2, 1);
 }
 
-/* Two of three messages are answered: the end of the turn sends the answers. */
+/* If only two of three messages are answered, the answers leave at the end of the turn. */
 static void
 test_fewer_answers(void **state)
 {
@@ -226,7 +226,7 @@ test_full(void **state)
 	assert_int_equal(polls(8), 0);
 }
 
-/* The application has something to do in each poll: waiting messages go after two such polls. */
+/* Even if each poll finds requests done, messages wait for at most two such polls. */
 static void
 test_busy(void **state)
 {
@@ -378,7 +378,7 @@ test_close(void **state)
 	mm.nb_ev[LEAT_MSG_CLOSED] = 0;
 }
 
-/* The connection ends: waiting messages come back with its status, once. */
+/* When the connection ends, messages that wait come back with its status, once. */
 static void
 test_end(void **state)
 {

@@ -33,7 +33,7 @@ struct end {
 extern struct end a, b;
 extern char addr[LEAT_ADDR_MAX];
 
-/* Start leat: with the ring device; with a fault device over it as well. */
+/* Start leat with the ring device; pair_start_fault(): also with a fault device over it. */
 int pair_start(void **state);
 int pair_start_fault(void **state);
 int pair_stop(void **state);
@@ -67,7 +67,7 @@ void end_drive(struct end *e);
 		}                                                                                  \
 	} while (0)
 
-/* Send a message now and alone: end the turn after it, so that no other message joins it. */
+/* Send a message now and alone, by ending the turn after it: so no other message joins it. */
 void send1(struct leat_msg_conn *c, struct leat_msg_req *req, const void *buf, uint64_t size);
 void recv1(struct leat_msg_conn *c, struct leat_msg_req *req, void *buf, uint64_t size);
 /* Connect with conf, with which b accepts as well, and wait until both sides are up. */

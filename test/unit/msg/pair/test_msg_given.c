@@ -51,7 +51,7 @@ again(enum leat_msg_mode mode)
 		/* rx.buf still has the freed buffer, which the next receive must not use. */
 		free(last);
 	}
-	/* The test sets rx.buf to a buffer of its own: the context uses it, and allocates none. */
+	/* If the test sets rx.buf to its own buffer, the context uses it, and asks for none. */
 	rx.buf = bytes;
 	assert_int_equal(leat_msg_recv(b.accepted, &req, 1), 1);
 	send1(c, &tx, "own", 3);
@@ -59,7 +59,7 @@ again(enum leat_msg_mode mode)
 	assert_ptr_equal(rx.buf, bytes);
 	assert_memory_equal(bytes, "own", 3);
 	assert_int_equal(nb_allocs, i);
-	/* The same request again: the context knows that this buffer is the test's, and uses it. */
+	/* Posted again unchanged, the request still uses the test's buffer. */
 	assert_int_equal(leat_msg_recv(b.accepted, &req, 1), 1);
 	send1(c, &tx, "two", 3);
 	drive_until(b.nb_back == i + 2 && a.nb_back == i + 2);
@@ -83,8 +83,8 @@ test_again_plain(void **state)
 }
 
 /*
- * b sends each message back in the request that received it, then frees the buffer: the next
- * receive gets a new one.
+ * b sends each message back in the request that received it, then frees the buffer. The next
+ * receive into that request must get a new buffer.
  */
 static void
 test_again_echo(void **state)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * An echo server whose connections share one mempool: a message is received into a buffer of the
+ * An echo server whose connections share one mempool. A message is received into a buffer of the
  * pool, sent back from that buffer, and the buffer is freed when the send is complete. One client
- * takes all buffers and ends, in each possible way, while small messages of it wait for a buffer:
- * the other clients must get their answers.
+ * uses up all buffers and ends, in each possible way, while its small messages wait for a buffer.
+ * Then the other clients must get their answers.
  */
 
 #include <errno.h>

@@ -211,7 +211,7 @@ test_stop(void **state)
 	for (i = 0; i < 200; i++)
 		assert_int_equal(tx[i].status, 0);
 	teardown_a();
-	/* The context outlives the reactor: destroy it now. */
+	/* The context outlives its reactor, and can still be destroyed. */
 	assert_int_equal(leat_msg_destroy(a.m), 0);
 	a.m = NULL;
 	drive_b_until(b.nb_back == 200 && b.nb_ev[LEAT_MSG_ENDED] == 1);
@@ -222,8 +222,8 @@ test_stop(void **state)
 }
 
 /*
- * The other side receives nothing: the stop times out, and its error tells the number of unsent
- * messages.
+ * If the other side receives nothing, the stop times out, and its error tells the number of sends
+ * that are left and their peer.
  */
 static void
 test_stop_names_sends(void **state)
@@ -253,7 +253,7 @@ test_stop_names_sends(void **state)
 	finish_b();
 }
 
-/* The reactor is destroyed without a stop: the destruction of the context cancels the request. */
+/* After a reactor is destroyed without a stop, destroying the context cancels its requests. */
 static void
 test_reactor_gone(void **state)
 {
@@ -286,7 +286,7 @@ on_event_reconnect(void *arg, const struct leat_msg_event *ev)
 		reconnect = leat_msg_connect(a.m, addr, NULL) == NULL ? -rte_errno : 0;
 }
 
-/* The destruction closes the connection; the event's callback can't open a new one. */
+/* While leat_msg_destroy() closes the connections, the event callback can't open a new one. */
 static void
 test_reactor_gone_reconnect(void **state)
 {
@@ -383,8 +383,8 @@ on_talk_event(void *arg, const struct leat_msg_event *ev)
 }
 
 /*
- * The other side's answers wake the reactor, and so do connection events. Without a wake-up it
- * looks for events only every second, so waits that last until then show lost wake-ups.
+ * The other side's answers wake the blocked reactor, and so do connection events. A wake-up that is
+ * lost shows as a wait that lasts a second, the interval of events (wake_timeouts).
  */
 static void
 test_blocking(void **state)

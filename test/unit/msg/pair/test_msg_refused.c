@@ -17,8 +17,8 @@ static struct leat_msg_req tx[NB], rx[NB], brx[NB];
 static uint8_t out[LARGE], in[LARGE], there[LARGE];
 
 /*
- * Post sends of several sizes, and receives with and without a buffer, before it is known which
- * mode the other side speaks.
+ * Post sends of several sizes, and receives with and without a buffer, before the other side's mode
+ * is known.
  */
 static void
 post_all(struct leat_msg_conn *c)
@@ -128,8 +128,8 @@ test_plain_listener_receives(void **state)
 }
 
 /*
- * A connection is closed, with time to drain, before the outcome of its attempt is known: there is
- * nothing to drain.
+ * A connection is closed, with time to drain, before it is up. There is nothing to drain, so all
+ * requests come back with -ECANCELED.
  */
 static void
 test_closed_before(void **state)
@@ -204,7 +204,7 @@ test_auto(void **state)
 	close_both(c);
 }
 
-/* A listener accepts only leat mode: the requests of a connector in plain mode come back. */
+/* If a listener accepts only leat mode, the requests of a connector in plain mode fail. */
 static void
 test_leat_listener(void **state)
 {
@@ -226,8 +226,8 @@ test_leat_listener(void **state)
 }
 
 /*
- * The listener posts sends between accepting and coming up: they arrive, whether the connector asks
- * for LEAT_MSG_AUTO or LEAT_MSG_LEAT.
+ * Sends that the listener posts after it accepts, but before the connection is up, arrive, whether
+ * the connector asks for LEAT_MSG_AUTO or LEAT_MSG_LEAT.
  */
 static void
 test_acceptor_sends(void **state)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Messages between two endpoints of the ring device, driven by one thread: the life of connections,
- * and both formats.
+ * Messages between two endpoints of the ring device, driven by one thread: how connections begin
+ * and end, and both formats.
  */
 
 #include <string.h>
@@ -75,7 +75,7 @@ test_sent_and_closed(void **state)
 	drive_until(b.nb_ev[LEAT_MSG_CLOSED] == 1);
 }
 
-/* No endpoint listens: posted requests come back. */
+/* If no endpoint listens at the address, posted requests come back with -ECONNREFUSED. */
 static void
 test_connect_fails(void **state)
 {
@@ -111,7 +111,7 @@ test_close_while_connecting(void **state)
 	assert_int_equal(a.nb_ev[LEAT_MSG_UP] + a.nb_ev[LEAT_MSG_ENDED], 0);
 }
 
-/* A close first sends all queued messages: more than there are credits, and large ones, too. */
+/* A close first sends all queued messages, even more than there are credits, and large ones. */
 static void
 drain(enum leat_msg_mode mode)
 {
@@ -128,8 +128,8 @@ drain(enum leat_msg_mode mode)
 	for (i = 0; i < 40; i++)
 		recv1(b.accepted, &rx[i], big_rx, BIG);
 	/*
-	 * In plain mode a send may complete before b has a receive for it: close when b has all
-	 * messages.
+	 * In plain mode a send may complete before b has a receive for it, so close only when b has
+	 * all messages.
 	 */
 	if (mode == LEAT_MSG_PLAIN) {
 		drive_until(b.nb_back == 40);
@@ -165,8 +165,8 @@ test_drain_plain(void **state)
 }
 
 /*
- * The other side never receives: credits bound the number of messages sent, and the close ends at
- * its time limit.
+ * If the other side never receives, credits bound the number of messages sent, and the close ends
+ * at its time limit.
  */
 static void
 test_drain_times_out(void **state)
@@ -279,8 +279,8 @@ test_open(void **state)
 }
 
 /*
- * Receives that were posted after the oldest one are cancelled: they get no message, and come back
- * in the order of posting.
+ * Receives behind the oldest one are cancelled. They get no message, and come back in the order of
+ * posting.
  */
 static void
 cancel_behind(enum leat_msg_mode mode)
@@ -439,7 +439,7 @@ test_many(void **state)
 	close_both(keep);
 }
 
-/* The endpoint is shut down while connections use it: they end, and their requests come back. */
+/* When an endpoint is shut down, its connections end, and their requests come back. */
 static void
 test_shutdown(void **state)
 {

@@ -143,7 +143,7 @@ test_fragments_dropped(void **state)
 }
 
 /*
- * A message times out between two fragments, for lack of credit: its sender gives up the fragments
+ * A message in fragments times out while fragments wait for credit, and its sender gives up those
  * that are left.
  */
 static void
@@ -156,7 +156,7 @@ test_fragments_given_up(void **state)
 	unsigned int i, sent = 0;
 
 	(void)state;
-	/* The other side does not receive yet: send until a send waits for credit. */
+	/* Send until a send waits for credit, while the other side does not receive. */
 	while (a.nb_back == sent && sent < 300) {
 		send1(c, &many[sent++], out, 2000);
 		end_drive(&a);
@@ -287,7 +287,7 @@ test_delivered(void **state)
 	delivered(10, 9, -EMSGSIZE);
 	delivered(BIG, BIG, 0);
 	delivered(BIG, BIG - 1, -EMSGSIZE);
-	/* Both sides close, and the message was never received: the send fails. */
+	/* If both sides close before the message is received, the send fails. */
 	c = connected(&leat);
 	n = a.nb_back;
 	assert_int_equal(leat_msg_send(c, &req, 1), 1);
@@ -337,7 +337,7 @@ test_many(void **state)
 			assert_memory_equal(bufs[i], out, req.size);
 		}
 	}
-	/* conns[1] is closing: the other three get the message, and req ends with -ESHUTDOWN. */
+	/* While conns[1] is closing the others get the message, and req fails with -ESHUTDOWN. */
 	assert_int_equal(leat_msg_close(conns[1], 1000000), 0);
 	assert_int_equal(leat_msg_send_many(conns, 4, &req, parts), 3);
 	for (i = 0; i < 4; i++) {
@@ -348,7 +348,7 @@ test_many(void **state)
 	assert_int_equal(req.status, -ESHUTDOWN);
 	assert_int_equal(parts[1].status, -ESHUTDOWN);
 	assert_int_equal(parts[2].status, 0);
-	/* parts[1] was refused, so it is the caller's again: it can be sent by itself. */
+	/* parts[1] was refused, so the caller owns it again, and can send it by itself. */
 	assert_int_equal(refused->flags, 0);
 	assert_null(refused->whole);
 	refused->size = 5;
@@ -367,7 +367,7 @@ test_many(void **state)
 	drive_until(a.nb_ev[LEAT_MSG_CLOSED] == 4 && b.nb_ev[LEAT_MSG_CLOSED] == 4);
 }
 
-/* One side ends its sending, and the other goes on sending; then both close. */
+/* One side shuts its sends down, and the other side goes on sending; then both close. */
 static void
 test_shutdown(void **state)
 {
@@ -418,7 +418,7 @@ test_shutdown(void **state)
 }
 
 /*
- * A shutdown right after a small message on the fast path: the message arrives before
+ * A small message that the fast path sends right before a shutdown arrives before
  * LEAT_MSG_SHUTDOWN.
  */
 static void

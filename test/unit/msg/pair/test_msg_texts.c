@@ -51,7 +51,7 @@ close_end(struct leat_msg_conn *c, struct end *e)
 	drive_until(e->nb_ev[LEAT_MSG_CLOSED] == n + 1);
 }
 
-/* The text of the event names the side that closed, once. */
+/* The text of ENDED and CLOSED names the side that closed, once. */
 static void
 test_closed_by(void **state)
 {
@@ -70,8 +70,8 @@ test_closed_by(void **state)
 }
 
 /*
- * The endpoint ends the connection: the text is lib/fabric's, and the peer's name is added if the
- * text lacks it.
+ * If leat_ep_disconnect() ends the connection, the text is lib/fabric's. It has the peer's name
+ * once: the name is added only if the text lacks it.
  */
 static void
 test_disconnected(void **state)
@@ -88,7 +88,7 @@ test_disconnected(void **state)
 	close_end(b.accepted, &b);
 }
 
-/* One side asks for leat mode, the other side has plain mode only: not one byte is sent. */
+/* If one side asks for leat mode, and the other side for plain mode, no byte is sent. */
 static void
 test_leat_or_nothing(void **state)
 {
@@ -114,7 +114,7 @@ test_leat_or_nothing(void **state)
 	assert_int_equal(a.nb_ev[LEAT_MSG_UP], 0);
 	close_end(c, &a);
 	close_end(b.accepted, &b);
-	/* b, which listens, asks for leat mode, and a for plain mode: the connection ends, too. */
+	/* If the listener b asks for leat mode, and a for plain mode, the connection ends, too. */
 	a.nb_ev[LEAT_MSG_ENDED] = 0;
 	b.accepted = NULL;
 	b.conf.mode = LEAT_MSG_LEAT;

@@ -45,8 +45,8 @@ test_file(void **state)
 	close_both(connected(NULL));
 	assert_int_equal(pair_teardown(NULL), 0);
 	/*
-	 * The file asks for more credits than fit: the connection works, and has as many as there
-	 * are buffers for.
+	 * If the file asks for more credits than there are buffers for, the connection works, and
+	 * has as many as there are buffers for.
 	 */
 	tune_file_end();
 	tune_file_begin("msg.credits = 256\n");
@@ -65,7 +65,7 @@ test_next(void **state)
 	uint64_t eager;
 
 	(void)state;
-	/* Open connections stay as they are. */
+	/* A change of settings does not affect open connections. */
 	assert_int_equal(set(&a, "eager_max", "100"), 0);
 	assert_int_equal(set(&a, "credits", "5"), 0);
 	assert_int_equal(a.m->set.credits, 4);

@@ -2,8 +2,8 @@
 
 /*
  * Ids and cursors (msg_pvt.h) far from their first values. Ids have 32 bits and wrap after minutes
- * at full rate. One of two cursors may stand still while the other goes on for ever: then their
- * distance passes 2^31, where it turns negative, and 2^32.
+ * at full rate. If one of two cursors stands still while the other goes on for ever, their distance
+ * passes 2^31, where it turns negative, and 2^32.
  *
  *     with the argument "long": 2^31 messages are really sent, which takes minutes
  */
@@ -26,7 +26,7 @@ static bool sends_all; /* set by the argument "long" */
 static void
 pass(struct leat_msg_conn *from, struct leat_msg_conn *to, uint32_t n)
 {
-	const uint64_t ids = to->mode == LEAT_MSG_LEAT ? 0xffff : 0xffffffff; /* in tags: id bits */
+	const uint64_t ids = to->mode == LEAT_MSG_LEAT ? 0xffff : 0xffffffff; /* id bits of a tag */
 	uint32_t i;
 
 	/* n is a multiple of the number of slots, so posted receives stay in their slots. */
@@ -89,8 +89,8 @@ drive_controls(struct leat_msg_conn *ca, struct leat_msg_conn *cb)
 }
 
 /*
- * Exchange a large message in each direction, skip `laps` small messages in each direction,
- * exchange k small messages, and then large ones again.
+ * Exchange a large message in each direction, skip `laps` small messages in each direction (see
+ * pass()), exchange k small messages, and then large ones again.
  */
 static void
 far_apart(enum leat_msg_mode mode, uint32_t first_id, uint32_t laps, unsigned int k)
@@ -315,8 +315,8 @@ test_all_are_sent(void **state)
 }
 
 /*
- * Tests that skip messages change ops that the device has, so they run on the ring device only: it
- * keeps the ops themselves, while the fault device posts ops of its own.
+ * Tests that skip messages change ops that the device has. They run on the ring device only, which
+ * keeps pointers to the ops, while the fault device posts ops of its own.
  */
 #define RING(f) cmocka_unit_test_setup_teardown(f, pair_setup, pair_teardown)
 #define BOTH(f)                                                                                    \

@@ -34,8 +34,8 @@ struct msg_task_run {
 extern struct msg_task_run task_run;
 
 /*
- * Run the tests over the ring device, then over a fault device on it: completions in any order,
- * late, and posts that are refused.
+ * Run the tests over the ring device, then over a fault device on it, which completes ops late and
+ * in any order, and refuses posts.
  * @return number of tests that failed
  */
 int msg_task_groups(const char *name, const struct CMUnitTest *tests, size_t n);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The waiting calls of leat_msg_task.h: what each does, which task gets which message, and what a
- * cancel does.
+ * The waiting calls of leat_msg_task.h. Checked: what each does, which task gets which message, and
+ * what a cancel does.
  */
 
 #include <malloc.h>
@@ -87,7 +87,7 @@ receive(void *arg)
 	return 0;
 }
 
-/* Play a device that reaches registered memory only: an op without a region fails. */
+/* Make the net's device one that reaches registered memory only: an op without a region fails. */
 static void
 need_regions(struct leat_msg_net *net)
 {
@@ -261,7 +261,7 @@ late(void *arg)
 	assert_int_equal(leat_msg_task_recv(p.c, b, sizeof(b)), 6);
 	assert_string_equal(a, "untouched");
 	assert_string_equal(b, "later");
-	/* Receives are cancelled at any moment: each message is received once, in order. */
+	/* Receives time out at any moment. Nevertheless each message is received once, in order. */
 	for (i = 0; i < 2000; i++) {
 		unsigned int got = UINT_MAX, us = i % 40;
 		int ret;
@@ -296,12 +296,12 @@ stalled(void *arg)
 	(void)arg;
 	pair_open(&p, &conf);
 	pair_connect(&p);
-	/* The other side receives nothing: in the end the sends wait for credit. */
+	/* The other side receives nothing, so in the end a send waits for credit, and times out. */
 	do
 		ret = leat_task_within(2000, leat_msg_task_send(p.c, &n, sizeof(n)));
 	while (ret == 0 && ++n < 1000);
 	assert_int_equal(ret, -ETIMEDOUT);
-	/* The cancelled message was not sent, and those before it were. */
+	/* The message that timed out was not sent; those before it were. */
 	while (got < n) {
 		unsigned int id;
 
@@ -359,7 +359,7 @@ dials(void *arg)
 	assert_non_null(c);
 	assert_int_equal(leat_msg_task_dial(p.client, p.addr, TIMEOUT_US, &more), -ENOSPC);
 	assert_null(more);
-	/* The connection is closed before it was accepted: accept gets nothing. */
+	/* A connection that its client closes before it is accepted is not given to accept. */
 	assert_int_equal(leat_msg_task_close(c, TIMEOUT_US), 0);
 	until_conns(p.server, 1);
 	assert_int_equal(leat_task_within(3000, leat_msg_task_accept(p.server, &more)), -ETIMEDOUT);
@@ -390,8 +390,8 @@ late_dials(void *arg)
 	(void)arg;
 	pair_open(&p, NULL);
 	/*
-	 * Dials are cancelled at any moment: a dial that succeeds gives a connection, and a
-	 * cancelled one leaves none behind.
+	 * Dials time out at any moment. A dial that succeeds gives a connection, and one that fails
+	 * leaves none behind.
 	 */
 	for (i = 0; i < 300; i++) {
 		int ret = leat_task_within(i, leat_msg_task_dial(p.client, p.addr, 0, &c));
@@ -465,11 +465,11 @@ listeners(void *arg)
 	assert_null(a[1].c);
 	p.s = a[0].c;
 	assert_int_equal(leat_msg_task_accept(p.server, &a[1].c), -ESHUTDOWN);
-	/* Accepted connections go on; new requests are rejected. */
+	/* After the unlisten, accepted connections go on, and new requests are rejected. */
 	assert_int_equal(leat_msg_task_send(p.c, "x", 1), 0);
 	assert_int_equal(leat_msg_task_dial(p.client, p.addr, TIMEOUT_US, &a[1].c), -ECONNREFUSED);
 	assert_non_null(strstr(leat_err_msg(), "does not listen"));
-	/* p.server listens again: the dial succeeds. */
+	/* When p.server listens again, a dial succeeds. */
 	assert_int_equal(leat_msg_task_listen(p.server, "127.0.0.1:0"), 0);
 	assert_int_equal(leat_msg_task_dial(p.client, p.addr, TIMEOUT_US, &a[1].c), 0);
 	pair_close(&p);
@@ -483,7 +483,7 @@ test_listen(void **state)
 	msg_task_run(listeners, NULL);
 }
 
-/* The other side sends and closes: its messages are received, then each call returns the reason. */
+/* After the other side closes, its messages are received; then each call returns the reason. */
 static int
 other_side_closes(void *arg)
 {
@@ -508,8 +508,8 @@ other_side_closes(void *arg)
 	assert_int_equal(leat_msg_task_close(p.c, TIMEOUT_US), 0);
 	p.c = NULL;
 	/*
-	 * The connection is closed before it was accepted, when a message has arrived: accept and
-	 * receive still succeed.
+	 * If the client closes a connection before it is accepted, but after a message arrived,
+	 * accept and receive still succeed.
 	 */
 	assert_int_equal(leat_msg_task_dial(p.client, p.addr, TIMEOUT_US, &p.c), 0);
 	assert_int_equal(leat_msg_task_send(p.c, "333", 3), 0);

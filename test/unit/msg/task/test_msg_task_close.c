@@ -68,8 +68,8 @@ test_accept(void **state)
 /* ---- a net whose connection is closed, while a task that received has not run yet ---- */
 
 /*
- * Make a task ready in each turn, before the nets' pollers: it runs before the tasks that these
- * pollers make ready.
+ * Make the waiting task ready in each turn, before the nets' pollers run. So it runs before the
+ * tasks that these pollers make ready.
  */
 static int
 wake_first(void *arg, uint64_t now)

@@ -7,7 +7,7 @@
 
 #define BIG (1 << 20)
 #define LIMIT_US 5000
-/* Limit of a receive whose message is on its way: on a busy machine that can take long. */
+/* Limit of a receive whose message is on its way, which can take long on a busy machine. */
 #define PATIENCE_US 20000000
 
 static uint8_t out[BIG], in[BIG], more[BIG];
@@ -22,7 +22,7 @@ fill(uint8_t seed)
 	return seed;
 }
 
-/* Hold back the payloads of this side, though they are granted. */
+/* Keep c from sending payloads, even granted ones, as if the device had MSG_DATA_AHEAD bytes. */
 static void
 hold(struct leat_msg_conn *c)
 {
@@ -152,7 +152,7 @@ test_recv(void **state)
 }
 
 /*
- * A large send meets no receive: it ends at its limit, and a small send posted after it completes.
+ * A large send that meets no receive ends at its limit, and a small send posted after it completes.
  */
 static int
 send_begun(void *arg)
@@ -192,7 +192,8 @@ test_send(void **state)
 }
 
 /*
- * Large messages are cancelled at any moment: each is whole, or both sides know that it is not.
+ * Large messages are cancelled at any moment. Each is received whole, or fails on both sides, and
+ * the connection stays open.
  */
 static int
 any_moment(void *arg)
@@ -273,7 +274,7 @@ test_plain(void **state)
 	msg_task_run(plain, NULL);
 }
 
-/* A silent peer is pinged; it does not answer, so calls return -ETIMEDOUT. */
+/* If a silent peer does not answer a ping, calls return -ETIMEDOUT. */
 static int
 silent(void *arg)
 {
@@ -285,7 +286,7 @@ silent(void *arg)
 	pair_connect(&p);
 	while (p.s->tx_out > 0)
 		assert_int_equal(leat_task_yield(), 0);
-	/* Keep the peer from answering: mark its control message as being sent. */
+	/* Keep the peer from answering, by marking its control message as being sent. */
 	p.s->ctrl_tx->flags |= MSG_OP_OUT;
 	assert_int_equal(leat_msg_task_recv(p.c, in, BIG), -ETIMEDOUT);
 	assert_non_null(strstr(leat_err_msg(), "nothing came from it"));

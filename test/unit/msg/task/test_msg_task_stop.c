@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The waiting calls of leat_msg_task.h when the reactor stops: what each returns, and which
- * messages can still be sent.
+ * The waiting calls of leat_msg_task.h when the reactor stops. Checked: what each returns, and
+ * which messages can still be sent.
  */
 
 #include <rte_pause.h>
@@ -65,7 +65,7 @@ in_recv(void *arg)
 	(void)arg;
 	stop.begun++;
 	stop.ret[RECV] = leat_msg_task_recv(stop.p.c, in, sizeof(in));
-	/* These calls may succeed or fail: the stop may have closed the connection already. */
+	/* These calls may fail, since the stop may have closed the connection already. */
 	(void)leat_msg_task_send(stop.p.c, in, 1);
 	(void)leat_msg_task_close(stop.p.c, 0);
 	(void)leat_msg_task_close(stop.p.c, 0);
@@ -180,8 +180,8 @@ test_goodbye(void **state)
 }
 
 /*
- * This task waits for the other side for ever: the stop closes its connection when a quarter of the
- * time is over.
+ * This task waits for the other side for ever, with its cancel masked. The stop closes its
+ * connection when a quarter of the stop's time is over, which ends the wait.
  */
 static int
 wait_for_ever(void *arg)
@@ -212,8 +212,8 @@ test_masked_wait(void **state)
 }
 
 /*
- * The stop comes while the client's net is being closed: the close ends with -ECANCELED. A third
- * net is used by no task.
+ * If the stop comes while a task closes the client's net, the close ends with -ECANCELED. A third
+ * net, which no task uses, is closed by the stop.
  */
 static int
 close_net(void *arg)
@@ -260,7 +260,7 @@ test_net_stops(void **state)
 
 #define CROWD 3000
 #define CROWD_STOP_US 1500000
-/* The net closes its connections after a third of the stop's time. */
+/* Longer than the quarter of the stop's time after which the nets close their connections. */
 #define CROWD_CLOSE_US (CROWD_STOP_US / 3)
 
 static struct {
@@ -277,7 +277,7 @@ both_open(void)
 	       crowd.p.server->socks[0].state == SOCK_OPEN;
 }
 
-/* Once the nets have seen the stop, hold the reactor until they close their connections. */
+/* Once a net has seen the stop, keep the reactor busy until it is time to close connections. */
 static void
 hold(void)
 {
@@ -288,8 +288,9 @@ hold(void)
 }
 
 /*
- * One of so many ready tasks that those in dial and accept, ready since the connection is up, run
- * some turns later. The first task of the crowd that sees the connection stops the reactor.
+ * A task of the crowd: so many tasks are ready that those in dial and accept, which become ready
+ * when the connection is up, run only some turns later. The first task of the crowd that sees the
+ * connection up on both sides stops the reactor.
  */
 static int
 in_crowd(void *arg)
@@ -367,8 +368,8 @@ receive(void *arg)
 }
 
 /*
- * The other side's endpoint disconnects without a close by its context: what was sent is received,
- * then each call fails.
+ * The other side's endpoint disconnects, though its context has not closed the connection. What was
+ * sent is received; then each call fails.
  */
 static int
 dies(void *arg)
