@@ -137,7 +137,7 @@ ctrl_take(struct leat_msg_conn *c, const struct msg_ctrl *ctrl)
 	}
 	if (ctrl->kind == MSG_CTRL_PING)
 		c->ctrl_due |= 1u << MSG_CTRL_PONG;
-	/* msg_rx_run(), which follows, posts the receives. */
+	/* The next msg_rx_run() posts the receives. */
 	if (ctrl->kind == MSG_CTRL_MORE && c->rx_window <= c->mask)
 		c->rx_window *= 2;
 	/*

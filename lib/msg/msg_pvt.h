@@ -233,7 +233,7 @@ struct leat_msg_conn {
 	uint32_t eager_own; /* value that this side announced, bytes */
 	uint32_t rx_window; /* maximum number of messages that may be under way or waiting here */
 	struct msg_slot *tx, *rx;
-	uint64_t tx_max;	   /* longest message that the peer and the device take, bytes */
+	uint64_t tx_max;	   /* longest message that the peer and the device accept, bytes */
 	uint64_t tx_base, rx_base; /* leat mode: connection's number in tags to, from the peer */
 	uint64_t tx_bytes;     /* leat mode: total length of payloads that the device has, bytes */
 	uint32_t rx_told;      /* credit that the peer was last told */

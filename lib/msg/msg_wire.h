@@ -80,7 +80,7 @@ struct msg_ctrl {
 enum msg_ctrl_kind {
 	MSG_CTRL_NUMBERS = 0, /* carries credit and grant only */
 	MSG_CTRL_DROP,	      /* the receiver drops large message arg: send an empty payload */
-	MSG_CTRL_PING,	      /* asks for a sign of life */
+	MSG_CTRL_PING,	      /* asks whether the peer is alive */
 	MSG_CTRL_PONG,	      /* the answer to a ping */
 	MSG_CTRL_MORE,	      /* a send waits for credit: post more receives, if possible */
 	MSG_CTRL_ANSWER,      /* all messages with ids below arg were received, or dropped */

@@ -302,7 +302,7 @@ written(struct tags_ep *e, struct tags_rbuf *b, struct tags_peer **sender)
 	return accepts_segments(*sender) ? notice(e, *sender, b) : "";
 }
 
-/* Handle why, the return value of arrived(). */
+/* Handle `why`, the return value of arrived() or written(). */
 static void
 arrived_as(struct tags_ep *e, struct tags_peer *p, struct tags_rbuf *b, const char *why)
 {
