@@ -76,9 +76,12 @@ ct_note(const char *fmt, ...)
 static void
 stuck(int sig)
 {
+	/* A test that had failed already: its endpoints are being closed. */
+	size_t n = run.failed ? strlen(run.text) : 0;
+
 	(void)sig;
-	snprintf(run.text, sizeof(run.text), "stuck for %u s inside a call of leat",
-		 STUCK_S * ct.slow);
+	snprintf(run.text + n, sizeof(run.text) - n, "%sstuck for %u s inside a call of leat",
+		 n > 0 ? "; then " : "", STUCK_S * ct.slow);
 	run.failed = true;
 	run.stuck = true;
 	siglongjmp(run.jump, 1);
@@ -93,10 +96,14 @@ crashed(int sig)
 {
 	static const char text[] = "Bail out! crashed in test ";
 	const char *name = run.name != NULL ? run.name : "(none)";
+	const char *after = run.failed ? " after it failed: " : "",
+		   *why = run.failed ? run.text : "";
 
 	/* Nothing can be done about a failed write. */
 	if (write(STDOUT_FILENO, text, sizeof(text) - 1) < 0 ||
-	    write(STDOUT_FILENO, name, strlen(name)) < 0 || write(STDOUT_FILENO, "\n", 1) < 0)
+	    write(STDOUT_FILENO, name, strlen(name)) < 0 ||
+	    write(STDOUT_FILENO, after, strlen(after)) < 0 ||
+	    write(STDOUT_FILENO, why, strlen(why)) < 0 || write(STDOUT_FILENO, "\n", 1) < 0)
 		_exit(2);
 	signal(sig, SIG_DFL);
 	(void)raise(sig);
