@@ -673,7 +673,8 @@ ofi_progress(struct leat_ep *ep, uint64_t now)
 	look = e->nb_ending + e->nb_proving > 0 || e->broken;
 	e->broken = false;
 	for (i = 0; look && i < ep->nb_peers; i++) {
-		if (e->peers[i].proving)
+		/* A step posts a READ on the provider's endpoint. */
+		if (e->peers[i].proving && !e->closing)
 			proving_step(e, &ep->peers[i], now);
 		if (e->peers[i].broken_deadline != 0)
 			broken_step(e, &ep->peers[i], now);

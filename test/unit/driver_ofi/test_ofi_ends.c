@@ -2,7 +2,8 @@
 
 /*
  * Ends of connections. No call waits for one, and the messages of other connections arrive
- * undisturbed, even between the same two endpoints.
+ * undisturbed, even between the same two endpoints. An endpoint that was aborted does not use the
+ * provider's endpoint any more.
  */
 
 #include <dirent.h>
@@ -13,6 +14,8 @@
 #include "pair_stream.h"
 
 #define CONNS 3
+/* Bytes of a READ: more than the sockets of a connection hold. */
+#define READ_LEN (64u << 20)
 
 static volatile uint64_t mock;
 
@@ -199,6 +202,80 @@ any_order(void **state)
 	}
 }
 
+/*
+ * An abort waits for the answer of a READ, and a poll then closes the provider's endpoint. The
+ * READ of a proof (ofi_proof.c) was refused until then: it is not posted again.
+ */
+static void
+abort_while_proving(void **state)
+{
+	struct leat_dev *dev = leat_dev_by_name(*state);
+	uint8_t *from = malloc(READ_LEN), *to = calloc(1, READ_LEN);
+	struct leat_conn_params cp = { .timeout_us = 2 * TIMEOUT_US };
+	struct node c = { .down = 1 };
+	struct leat_mr *mr_a, *mr_b;
+	struct leat_event ev;
+	struct leat_op read, *ops[1];
+	struct leat_rkey key;
+	char addr[LEAT_ADDR_MAX];
+	uint64_t mark;
+	struct pair p;
+	unsigned int i;
+	int conn;
+
+	assert_non_null(dev);
+	assert_non_null(from);
+	assert_non_null(to);
+	memset(from, 0x5a, READ_LEN);
+	pair_open(&p, dev);
+	mr_a = reg(p.a.ep, to, READ_LEN, NULL);
+	mr_b = reg(p.b.ep, from, READ_LEN, &key);
+	/* After its answer c is not driven: the provider's connection from a to c does not open. */
+	c.ep = ep_open(dev, LEAT_OP_BIT(LEAT_OP_SEND) | LEAT_OP_BIT(LEAT_OP_RECV));
+	assert_int_equal(leat_ep_listen(c.ep, "127.0.0.1:0"), 0);
+	assert_int_equal(leat_ep_listen_addr(c.ep, addr, sizeof(addr)), 0);
+	conn = leat_ep_connect(p.a.ep, addr, &cp);
+	assert_true(conn >= 0);
+	UNTIL(TIMEOUT_US, (pair_turn(&p), node_turn(&c)), c.requests == 1);
+	for (i = 0; i < 100; i++)
+		pair_turn(&p);
+	assert_int_equal(leat_ep_peer_state(p.a.ep, (uint16_t)conn), LEAT_PEER_CONNECTING);
+
+	read = (struct leat_op){ .type = LEAT_OP_READ,
+				 .peer = p.a.peer,
+				 .buf = to,
+				 .size = READ_LEN,
+				 .raddr = key.addr,
+				 .rkey = key.key,
+				 .mr = mr_a };
+	pair_post(&p, &p.a, &read);
+	memcpy(&mark, to, sizeof(mark));
+	PAIR_UNTIL(&p, memcmp(to, &mark, sizeof(mark)) != 0);
+	assert_false(op_done(&read));
+	/* The clock stands still, so that the driver does not give up waiting for the answer. */
+	mock = leat_now();
+	leat_clock_mock_set(&mock);
+	(void)alarm(60);
+	assert_int_equal(leat_ep_shutdown(p.a.ep, 0), 0);
+	assert_int_equal(leat_ep_events(p.a.ep, &ev, 1), 0);
+	assert_false(op_done(&read));
+	while (leat_ep_poll(p.a.ep, ops, 1) == 0)
+		node_turn(&p.b);
+	assert_int_equal(read.status, 0);
+	/* The READ of the proof would be due. */
+	mock += leat_us_to_cycles(1000000);
+	assert_int_equal(leat_ep_events(p.a.ep, &ev, 1), 1);
+	(void)alarm(0);
+	leat_clock_mock_set(NULL);
+	assert_int_equal(ev.type, LEAT_EV_SHUTDOWN);
+	assert_int_equal(leat_mr_deregister(mr_a), 0);
+	assert_int_equal(leat_mr_deregister(mr_b), 0);
+	pair_close(&p);
+	(void)leat_ep_close(c.ep, 0, NULL, NULL);
+	free(from);
+	free(to);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -214,6 +291,7 @@ main(int argc, char **argv)
 		{ "one_of_two_dies shm", one_of_two_dies, NULL, NULL, shm },
 		{ "any_order tcp", any_order, NULL, NULL, tcp },
 		{ "any_order shm", any_order, NULL, NULL, shm },
+		{ "abort_while_proving tcp", abort_while_proving, NULL, NULL, tcp },
 	};
 	const char *only = getenv("OFI_ONLY");
 	char *av[64];
