@@ -384,7 +384,7 @@ failed(struct ofi_ep *e, struct ofi_slot *s, const struct fi_cq_err_entry *err)
 			orphan_failed(e, s);
 			return;
 		}
-		if (cancelled && (s->flags & OFI_SLOT_STANDING) == 0)
+		if (cancelled && s == e->drain_recv)
 			e->drained = true;
 		orphan_done(e, s, !cancelled && (s->flags & OFI_SLOT_PROOF) == 0);
 		return;

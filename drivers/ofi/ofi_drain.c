@@ -75,10 +75,13 @@ drain_one(struct ofi_ep *e, struct ofi_addr *a, bool tagged)
 
 	if (s == NULL)
 		return true;
+	/* Receives of ended connections are orphans, too, and their cancels may complete now. */
+	e->drain_recv = s;
 	e->drained = false;
 	(void)fi_cancel(&e->fid->fid, &s->ctx);
 	for (i = 0; i < CANCEL_DRIVES && s->state == OFI_SLOT_ORPHAN; i++)
 		ofi_cq_drive(e, OFI_CQ_BURST);
+	e->drain_recv = NULL;
 	/*
 	 * A receive that is neither cancelled nor complete is usually fetching a message, and
 	 * completes later: end the pass. With OFI_Q_DRAIN_EMPTY it fetches nothing and never

@@ -441,9 +441,11 @@ struct ofi_ep {
 	uint32_t nb_unused; /* addresses in addrs that no peer uses */
 	/* cycles: when an abort no longer waits, and closes the endpoint */
 	uint64_t abort_by;
-	uint64_t sweep_at;	   /* cycles: when to look at the unused addresses again */
-	uint64_t window_at;	   /* OFI_Q_PEEKS, cycles: when to look for new sockets */
-	bool drained;		   /* the receive of drain_one() was cancelled */
+	uint64_t sweep_at;  /* cycles: when to look at the unused addresses again */
+	uint64_t window_at; /* OFI_Q_PEEKS, cycles: when to look for new sockets */
+	/* the receive that drain_one() waits for, or NULL */
+	const struct ofi_slot *drain_recv;
+	bool drained;		   /* drain_recv was cancelled: no message was there */
 	struct ofi_addr *draining; /* list of addresses being drained, see ofi_drain.c */
 	void *sink;		   /* second buffer of receives */
 	uint64_t sink_len;
