@@ -121,6 +121,20 @@ open_ep_signals_kept(struct ofi_ep *e)
 	return ret;
 }
 
+/*
+ * Check one kind of atomic. ret, n: what the named call of libfabric returned, and how many values
+ * it allows in one op. @return 0; negative errno with leat_err()
+ */
+static int
+check_atomic(const struct ofi_ep *e, const char *op, const char *call, int ret, size_t n)
+{
+	if (ret == 0 && n > 0)
+		return 0;
+	return leat_err(EOPNOTSUPP, "%s: create endpoint: provider %s can't do %s: %s: %s",
+			e->dev->name, e->info->fabric_attr->prov_name, op, call,
+			ret != 0 ? fi_strerror(-ret) : "no values are allowed");
+}
+
 /* Check that the provider has the atomics asked for: fi_info may announce them in error. */
 static int
 check_atomics(struct ofi_ep *e, const struct leat_ep_conf *conf)
@@ -130,21 +144,16 @@ check_atomics(struct ofi_ep *e, const struct leat_ep_conf *conf)
 
 	if ((conf->ops & LEAT_OP_BIT(LEAT_OP_FETCH_ADD)) != 0) {
 		ret = fi_fetch_atomicvalid(e->fid, FI_UINT64, FI_SUM, &n);
-		if (ret != 0 || n < 1)
-			return leat_err(EOPNOTSUPP,
-					"%s: create endpoint: provider %s can't do fetch_add: "
-					"fi_fetch_atomicvalid(FI_UINT64, FI_SUM): %s",
-					e->dev->name, e->info->fabric_attr->prov_name,
-					fi_strerror(-ret));
+		ret = check_atomic(e, "fetch_add", "fi_fetch_atomicvalid(FI_UINT64, FI_SUM)", ret,
+				   n);
+		if (ret < 0)
+			return ret;
 	}
 	if ((conf->ops & LEAT_OP_BIT(LEAT_OP_CMP_SWAP)) != 0) {
+		n = 0;
 		ret = fi_compare_atomicvalid(e->fid, FI_UINT64, FI_CSWAP, &n);
-		if (ret != 0 || n < 1)
-			return leat_err(EOPNOTSUPP,
-					"%s: create endpoint: provider %s can't do cmp_swap: "
-					"fi_compare_atomicvalid(FI_UINT64, FI_CSWAP): %s",
-					e->dev->name, e->info->fabric_attr->prov_name,
-					fi_strerror(-ret));
+		return check_atomic(e, "cmp_swap", "fi_compare_atomicvalid(FI_UINT64, FI_CSWAP)",
+				    ret, n);
 	}
 	return 0;
 }
