@@ -199,18 +199,41 @@ count_ops(const struct perf_side *s, struct need *n)
 }
 
 /*
+ * Reduce the number of receives to the device's limit. Fail if it leaves no receive for data beside
+ * those for control messages.
+ */
+static int
+fit_depth(struct perf_side *s, struct need *n)
+{
+	uint32_t depth = s->info.rx_depth;
+
+	if (n->rx == 0)
+		n->ctl_rx = RTE_MIN(n->ctl_rx, depth);
+	else if (n->ctl_rx >= depth)
+		return perf_fail(s, ENOBUFS,
+				 "%s has room for %u receives: --op %s needs at least %u (rx= of "
+				 "--vdev)",
+				 s->info.name, depth, perf_op_name(s->run.op), n->ctl_rx + 1);
+	else
+		n->rx = RTE_MIN(n->rx, depth - n->ctl_rx);
+	return 0;
+}
+
+/*
  * Reduce the number of receives to the limits of device and mempool. Fail if there are too few
- * buffers for the window.
+ * receives, or too few buffers for the window.
  */
 static int
 fit_ops(struct perf_side *s, struct need *n)
 {
 	const struct perf_run *r = &s->run;
-	uint32_t used = CTL_TX + n->ctl_rx + (n->tx_pool ? n->tx : 0);
 	uint32_t must = n->rx_pool ? RTE_MIN(n->rx, r->window + 1) : 0;
+	uint32_t used;
+	int ret = fit_depth(s, n);
 
-	if (n->rx + n->ctl_rx > s->info.rx_depth)
-		n->rx = s->info.rx_depth - n->ctl_rx;
+	if (ret < 0)
+		return ret;
+	used = CTL_TX + n->ctl_rx + (n->tx_pool ? n->tx : 0);
 	if (used + must > s->nb_bufs)
 		return perf_fail(s, ENOBUFS,
 				 "--mbufs %u is too small: a window of %u at %" PRIu64

@@ -107,6 +107,10 @@ def what_the_device_does_not_allow():
     bad(1, "--mbufs 8 is too small: at least", RING, ["--self", "--mbufs", "8"])
     bad(1, "--mbufs 64 is too small: a window of 256 at 8 B needs", RING,
         ["--self", "--mbufs", "64", "--test", "rate"])
+    for rx in 2, 4:
+        bad(1, "fabric_ofi0 has room for %d receives: --op tagged needs at least 5 .rx= of" % rx,
+            CPU + ["--vdev=fabric_ofi0,provider=tcp,tags=1,rx=%d" % rx],
+            ["--self", "--op", "tagged"])
     bad(1, r"no memory for 16000000 buffers of 1048576 B", RING,
         ["--self", "--mbufs", "16M", "--mbuf-size", "1M"])
 
