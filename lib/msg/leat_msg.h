@@ -398,7 +398,8 @@ LEAT_API struct leat_msg *leat_msg_create(struct leat_ep *ep, const struct leat_
  * destroyed, the call first closes all connections without draining them, which can take a second.
  * Their requests are passed to the functions of leat_msg_reactor_conf, which can't open connections
  * any more: leat_msg_connect() fails with ESHUTDOWN.
- * @return 0 (also for NULL); -EBUSY: connections are open, leat_err_msg() counts them
+ * @return 0 (also for NULL); -EBUSY: connections are open, leat_err_msg() counts them; or the
+ *   device still uses the context's memory, see leat_mr_deregister(), and the call may be repeated
  */
 LEAT_API int leat_msg_destroy(struct leat_msg *m);
 

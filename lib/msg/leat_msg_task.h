@@ -146,7 +146,8 @@ LEAT_API struct leat_msg_net *leat_msg_net_open(const struct leat_msg_net_conf *
  *   - -ECANCELED, or -ETIMEDOUT because the task's deadline passed: the net goes on closing, and is
  *     freed with the reactor; it must not be used any more
  *   - -EPERM: the reactor runs, and the caller is not one of its tasks
- *   - -EBUSY: the device does not give back all posted ops
+ *   - -EBUSY: the device does not give back all posted ops, or still uses the memory of the net;
+ *     the net is not freed, and may be closed again
  */
 LEAT_API int leat_msg_net_close(struct leat_msg_net *net, uint64_t timeout_us);
 

@@ -88,8 +88,11 @@ net_destroy(struct leat_msg_net *net)
 	unsigned int i;
 	int ret = leat_msg_destroy(net->m);
 
-	if (ret < 0)
+	if (ret < 0) {
+		/* The call may have detached the context from its reactor before it failed. */
+		net->below = net->m->below;
 		return ret;
+	}
 	net->m = NULL;
 	net->below = NULL;
 	for (i = 0; i < net->nb_regions; i++) {
