@@ -306,9 +306,8 @@ given_out(const struct leat_msg_conn *c, bool recvs)
 	return true;
 }
 
-/* Write up to n events of a connection to ev. @return their number */
-static uint16_t
-conn_events(struct leat_msg_conn *c, struct leat_msg_event *ev, uint16_t n)
+uint16_t
+msg_conn_events(struct leat_msg_conn *c, struct leat_msg_event *ev, uint16_t n)
 {
 	uint16_t got = 0;
 
@@ -337,20 +336,26 @@ conn_events(struct leat_msg_conn *c, struct leat_msg_event *ev, uint16_t n)
 	return got;
 }
 
+void
+msg_events_begin(struct leat_msg *m)
+{
+	msg_timeouts(m);
+	if (leat_ask_pending(&m->asked))
+		msg_telemetry_answer(m);
+	leat_tune_serve(m->tune);
+}
+
 uint16_t
 leat_msg_events(struct leat_msg *m, struct leat_msg_event *ev, uint16_t n)
 {
 	uint16_t i, got = 0;
 
-	msg_timeouts(m);
-	if (leat_ask_pending(&m->asked))
-		msg_telemetry_answer(m);
-	leat_tune_serve(m->tune);
+	msg_events_begin(m);
 	for (i = 0; i < m->max_conns && m->nb_open > 0; i++) {
 		struct leat_msg_conn *c = &m->conns[i];
 
 		if (c->state != MSG_FREE)
-			got = (uint16_t)(got + conn_events(c, &ev[got], (uint16_t)(n - got)));
+			got = (uint16_t)(got + msg_conn_events(c, &ev[got], (uint16_t)(n - got)));
 	}
 	return got;
 }

@@ -299,7 +299,11 @@ enum leat_msg_event_type {
 	 * connection.
 	 */
 	LEAT_MSG_ENDED,
-	/** leat_msg_close() is complete: all requests have come back, conn is no longer valid. */
+	/**
+	 * leat_msg_close() is complete: all requests have come back, conn is no longer valid, and
+	 * leat_msg_connect() and leat_msg_accept() may return the same pointer for a new connection
+	 * (see leat_msg_events()).
+	 */
 	LEAT_MSG_CLOSED,
 };
 
@@ -561,6 +565,12 @@ LEAT_API bool leat_msg_handle_event(struct leat_msg *m, const struct leat_event 
 /**
  * Get events of connections, and drive closing, deadlines and liveness checks. Call it after each
  * round of leat_ep_events(), every millisecond or so.
+ *
+ * A connection is no longer valid when this call has written its LEAT_MSG_CLOSED to ev. If handling
+ * one event may open a connection, the new connection may have the pointer of one whose
+ * LEAT_MSG_CLOSED stands further behind in ev. Such an application passes n 1, or tells
+ * connections apart by user. Attached to a reactor (leat_msg_reactor.h), a context passes each
+ * event to the application before it takes the next.
  * @param m the context
  * @param[out] ev room for n
  * @param n room at ev, in events

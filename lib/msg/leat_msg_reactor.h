@@ -71,7 +71,10 @@ extern "C" {
  */
 typedef void (*leat_msg_done_fn)(void *arg, struct leat_msg_req **reqs, uint16_t n, uint64_t now);
 
-/** Handle an event of a connection. */
+/**
+ * Handle an event of a connection. After LEAT_MSG_CLOSED, new connections may have the same
+ * pointer; not before.
+ */
 typedef void (*leat_msg_event_fn)(void *arg, const struct leat_msg_event *ev);
 
 /** Functions that a context calls while a reactor drives it. */

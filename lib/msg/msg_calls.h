@@ -261,6 +261,13 @@ void msg_peer_closed(struct leat_msg_conn *c, int status, const char *text);
 void msg_ending(struct leat_msg_conn *c);
 /* State MSG_OVER: end the sends; give receives the messages that have arrived, then end them. */
 void msg_over(struct leat_msg_conn *c);
+/* Do the work of leat_msg_events() that concerns the context, before events are taken. */
+void msg_events_begin(struct leat_msg *m);
+/*
+ * Write up to n events of a connection that is not MSG_FREE to ev. LEAT_MSG_CLOSED frees the
+ * connection. @return their number
+ */
+uint16_t msg_conn_events(struct leat_msg_conn *c, struct leat_msg_event *ev, uint16_t n);
 /* End the drain of a closing connection, if all messages are sent or its time is up. */
 void msg_drain(struct leat_msg_conn *c);
 

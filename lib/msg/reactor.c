@@ -25,7 +25,7 @@
 
 /* Maximum number of bursts of requests given out in a turn; other pollers wait meanwhile. */
 #define BURSTS 4
-/* Maximum number of events taken at once. */
+/* Maximum number of events of the endpoint taken at once. */
 #define EVENTS 8
 /* Time for tasks to end before connections are closed, if the stop has no deadline, us. */
 #define TASKS_US 1000000
@@ -83,20 +83,29 @@ give_requests(struct msg_below *b, uint64_t now)
 	return total;
 }
 
-/* Give out events of connections. @return their number */
+/*
+ * Give out events of connections, one by one: once LEAT_MSG_CLOSED is taken, a callback that
+ * connects may get the object of the closed connection, so the application must have that event
+ * before any other callback runs. @return their number
+ */
 static int
 give_events(struct msg_below *b)
 {
-	struct leat_msg_event ev[EVENTS];
+	struct leat_msg *m = b->m;
+	struct leat_msg_event ev;
 	int total = 0;
-	uint16_t i, n;
+	uint16_t i;
 
-	do {
-		n = leat_msg_events(b->m, ev, EVENTS);
-		for (i = 0; i < n && b->conf.event != NULL; i++)
-			b->conf.event(b->conf.arg, &ev[i]);
-		total += n;
-	} while (n == EVENTS);
+	msg_events_begin(m);
+	for (i = 0; i < m->max_conns && m->nb_open > 0; i++) {
+		struct leat_msg_conn *c = &m->conns[i];
+
+		while (c->state != MSG_FREE && msg_conn_events(c, &ev, 1) == 1) {
+			if (b->conf.event != NULL)
+				b->conf.event(b->conf.arg, &ev);
+			total++;
+		}
+	}
 	return total;
 }
 

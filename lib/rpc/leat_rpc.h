@@ -558,6 +558,12 @@ LEAT_API bool leat_rpc_handle_event(struct leat_rpc *rpc, const struct leat_even
 
 /**
  * Take events of sessions.
+ *
+ * A session is no longer valid when this call has written its LEAT_RPC_CLOSED to ev. If handling
+ * one event may open a session, the new session may have the pointer of one whose LEAT_RPC_CLOSED
+ * stands further behind in ev. Such an application passes n 1, or tells sessions apart by user.
+ * Attached to a reactor (leat_rpc_task.h), a context passes each event to the application before it
+ * takes the next.
  * @param rpc the context
  * @param[out] ev room for n
  * @param n room at ev, in events

@@ -32,19 +32,21 @@ on_ops(void *arg, struct leat_ep *ep, struct leat_op **ops, uint16_t n, uint64_t
 		rpc->on.ops(rpc->on.arg, ops, n);
 }
 
+/*
+ * Pass events to the application one by one: once LEAT_RPC_CLOSED is taken, a callback that
+ * connects may get the object of the closed session, so the application must have that event before
+ * any other callback runs.
+ */
 static void
 events_take(struct leat_rpc *rpc)
 {
-	struct leat_rpc_event ev[EVENTS];
-	uint16_t i, n;
+	struct leat_rpc_event ev;
 
-	while ((n = leat_rpc_events(rpc, ev, EVENTS)) > 0) {
-		for (i = 0; i < n; i++) {
-			if (rpc->on.event != NULL)
-				rpc->on.event(rpc->on.arg, rpc, &ev[i]);
-			else if (ev[i].type == LEAT_RPC_ENDED)
-				(void)leat_rpc_close(ev[i].session, 0);
-		}
+	while (leat_rpc_events(rpc, &ev, 1) == 1) {
+		if (rpc->on.event != NULL)
+			rpc->on.event(rpc->on.arg, rpc, &ev);
+		else if (ev.type == LEAT_RPC_ENDED)
+			(void)leat_rpc_close(ev.session, 0);
 	}
 }
 

@@ -308,6 +308,81 @@ test_reactor_gone_reconnect(void **state)
 	finish_b();
 }
 
+/* What on_event_again() gets after both connections are up. */
+static struct {
+	struct leat_msg_conn *again; /* connection that it opens at the first event */
+	struct leat_msg_event first, second;
+	unsigned int nb;
+} two;
+
+static void
+on_event_again(void *arg, const struct leat_msg_event *ev)
+{
+	on_event(arg, ev);
+	if (ev->type == LEAT_MSG_UP)
+		return;
+	if (two.nb++ == 0) {
+		two.first = *ev;
+		two.again = leat_msg_connect(a.m, addr, NULL);
+	} else if (two.nb == 2) {
+		two.second = *ev;
+	}
+}
+
+/*
+ * In one turn a connection ends, and another one is closed. A callback that connects in the first
+ * of these events does not get the object of the connection that the second event is about.
+ */
+static void
+test_connect_before_closed(void **state)
+{
+	struct leat_msg_conn *c[2], *accepted[2];
+	struct leat_msg_reactor_conf again = conf;
+	struct leat_event ev;
+	unsigned int i;
+
+	(void)state;
+	memset(&two, 0, sizeof(two));
+	begin(LEAT_IDLE_SPIN, 0);
+	assert_int_equal(leat_msg_reactor_remove(a.m), 0);
+	again.event = on_event_again;
+	assert_int_equal(leat_msg_reactor_add(a.m, below.r, &again), 0);
+	for (i = 0; i < 2; i++) {
+		c[i] = leat_msg_connect(a.m, addr, NULL);
+		assert_non_null(c[i]);
+		turn_until(below.nb_ev[LEAT_MSG_UP] > i && b.nb_ev[LEAT_MSG_UP] > i);
+		accepted[i] = b.accepted;
+	}
+	/* Let both connections end without the reactor, which then finds both events at once. */
+	assert_int_equal(leat_msg_reactor_remove(a.m), 0);
+	assert_int_equal(leat_msg_close(accepted[0], 0), 0);
+	assert_int_equal(leat_msg_close(c[1], 0), 0);
+	for (i = 0; i < PAIR_TURNS && (leat_msg_conn_peer(c[0]) != LEAT_PEER_ANY ||
+				       leat_msg_conn_peer(c[1]) != LEAT_PEER_ANY);
+	     i++) {
+		end_poll(&a, 32);
+		while (leat_ep_events(a.ep, &ev, 1) == 1)
+			(void)leat_msg_handle_event(a.m, &ev);
+		end_drive(&b);
+	}
+	end_poll(&a, 32);
+	assert_int_equal(leat_msg_reactor_add(a.m, below.r, &again), 0);
+	assert_true(leat_reactor_turn(below.r) >= 0);
+	assert_int_equal(two.nb, 2);
+	assert_ptr_equal(two.first.conn, c[0]);
+	assert_int_equal(two.first.type, LEAT_MSG_ENDED);
+	assert_ptr_equal(two.second.conn, c[1]);
+	assert_int_equal(two.second.type, LEAT_MSG_CLOSED);
+	assert_non_null(two.again);
+	assert_ptr_not_equal(two.again, c[1]);
+	turn_until(below.nb_ev[LEAT_MSG_UP] == 3 && b.nb_ev[LEAT_MSG_UP] == 3);
+	assert_int_equal(stop(1000000), -ESHUTDOWN);
+	teardown_a();
+	assert_int_equal(leat_msg_close(accepted[1], 0), 0);
+	assert_int_equal(leat_msg_close(b.accepted, 0), 0);
+	drive_b_until(b.nb_ev[LEAT_MSG_CLOSED] == 3);
+}
+
 /* ---- blocking ---- */
 
 #define ROUNDS 300
@@ -435,6 +510,7 @@ main(void)
 		CASE(test_stop_names_sends),
 		CASE(test_reactor_gone),
 		CASE(test_reactor_gone_reconnect),
+		CASE(test_connect_before_closed),
 		CASE(test_blocking),
 	};
 
