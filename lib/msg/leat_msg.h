@@ -398,8 +398,9 @@ LEAT_API struct leat_msg *leat_msg_create(struct leat_ep *ep, const struct leat_
 /**
  * Free a context.
  *
- * If the context is attached to a reactor (leat_msg_reactor.h), and that reactor has stopped or was
- * destroyed, the call first closes all connections without draining them, which can take a second.
+ * If the context is attached to a reactor (leat_msg_reactor.h) that has not run yet, has stopped,
+ * or was destroyed, the call first closes all connections without draining them, which can take a
+ * second. If that reactor is running or stopping, close the connections before.
  * Their requests are passed to the functions of leat_msg_reactor_conf, which can't open connections
  * any more: leat_msg_connect() fails with ESHUTDOWN.
  * @return 0 (also for NULL); -EBUSY: connections are open, leat_err_msg() counts them; or the

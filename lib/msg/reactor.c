@@ -439,6 +439,7 @@ int
 msg_below_destroy(struct leat_msg *m)
 {
 	struct msg_below *b = m->below;
+	enum leat_reactor_state state;
 	int ret = 0;
 
 	if (b == NULL)
@@ -446,8 +447,10 @@ msg_below_destroy(struct leat_msg *m)
 	if (b->calling)
 		return leat_err(EBUSY, "messages on %s: destroyed in a callback",
 				leat_ep_name(m->ep));
-	if (m->nb_open > 0 && b->r != NULL && leat_reactor_state(b->r) == LEAT_REACTOR_RUNNING)
-		return 0; /* leat_msg_destroy() reports the open connections */
+	state = b->r != NULL ? leat_reactor_state(b->r) : LEAT_REACTOR_STOPPED;
+	/* The reactor drives the connections: leat_msg_destroy() reports them as open. */
+	if (m->nb_open > 0 && (state == LEAT_REACTOR_RUNNING || state == LEAT_REACTOR_STOPPING))
+		return 0;
 	if (b->r != NULL)
 		ret = pollers_remove(b);
 	if (ret == 0) {

@@ -253,6 +253,34 @@ test_stop_names_sends(void **state)
 	finish_b();
 }
 
+/* While a stop is in progress the reactor closes the connections, and the context stays. */
+static void
+test_destroy_in_stop(void **state)
+{
+	struct leat_msg_req tx[200];
+	static char out[2000];
+	struct leat_msg_conn *c;
+	unsigned int i;
+
+	(void)state;
+	begin(LEAT_IDLE_SPIN, 0);
+	c = up();
+	/* b receives none of these messages, so they keep the stop from ending. */
+	for (i = 0; i < 200; i++)
+		send1(c, &tx[i], out, sizeof(out));
+	leat_reactor_stop(below.r, 500000);
+	while (leat_reactor_state(below.r) != LEAT_REACTOR_STOPPING)
+		assert_true(leat_reactor_turn(below.r) >= 0);
+	assert_int_equal(leat_msg_destroy(a.m), -EBUSY);
+	assert_int_equal(below.nb_ev[LEAT_MSG_CLOSED], 0);
+	assert_int_equal(stop(500000), -ETIMEDOUT);
+	assert_int_equal(below.nb_ev[LEAT_MSG_CLOSED], 1);
+	assert_int_equal(leat_msg_destroy(a.m), 0);
+	a.m = NULL;
+	teardown_a();
+	finish_b();
+}
+
 /* After a reactor is destroyed without a stop, destroying the context cancels its requests. */
 static void
 test_reactor_gone(void **state)
@@ -508,6 +536,7 @@ main(void)
 		CASE(test_callbacks),
 		CASE(test_stop),
 		CASE(test_stop_names_sends),
+		CASE(test_destroy_in_stop),
 		CASE(test_reactor_gone),
 		CASE(test_reactor_gone_reconnect),
 		CASE(test_connect_before_closed),
