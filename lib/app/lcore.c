@@ -81,11 +81,31 @@ lcore_main(void *arg)
 	return ret;
 }
 
+/* Start the lcore's task. Runs on the lcore, as the first message of its reactor. */
+static void
+lcore_begin(void *arg)
+{
+	struct lcore *l = arg;
+
+	if (leat_task_start("start", lcore_main, l) == 0)
+		return;
+	LEAT_LOG(ERR, app, "lcore %u: %s", l->id, leat_err_msg());
+	leat_app_stop(LEAT_APP_FAILED);
+}
+
+/* The reactor is destroyed without having run. There is no task, so there is nothing to undo. */
+static void
+lcore_dropped(void *arg)
+{
+	(void)arg;
+}
+
 static int
 lcore_create(struct lcore *l, unsigned int id)
 {
 	struct leat_reactor_conf conf = { 0 };
 	char name[32];
+	int ret;
 
 	if (all.app->reactor != NULL)
 		conf = *all.app->reactor;
@@ -99,8 +119,12 @@ lcore_create(struct lcore *l, unsigned int id)
 	l->tasks = leat_tasks_create(l->reactor, all.app->tasks);
 	if (l->tasks == NULL)
 		return -rte_errno;
-	return leat_task_detach(leat_task_spawn(l->tasks, "start", lcore_main, l)) < 0 ? -rte_errno
-										       : 0;
+	/*
+	 * The reactor starts the task when it runs. If another lcore can't be created or launched,
+	 * it never runs; a task spawned here would then never end, and could not be destroyed.
+	 */
+	ret = leat_reactor_call_drop(l->reactor, lcore_begin, lcore_dropped, l);
+	return ret < 0 ? leat_err(-ret, "lcore %u: start: %s", id, strerror(-ret)) : 0;
 }
 
 int
@@ -114,7 +138,8 @@ app_lcores_create(const struct leat_app *app)
 	ret = lcore_create(&all.lcores[all.nb++], rte_get_main_lcore());
 	RTE_LCORE_FOREACH_WORKER(id) {
 		if (ret == 0 && all.nb == LEAT_REACTOR_MAX)
-			ret = leat_err(ENOSPC, "more than %u lcores", LEAT_REACTOR_MAX);
+			ret = leat_err(ENOSPC, "more than %u lcores: choose fewer with -l",
+				       LEAT_REACTOR_MAX);
 		if (ret < 0)
 			break;
 		ret = lcore_create(&all.lcores[all.nb++], id);

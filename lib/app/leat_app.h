@@ -111,7 +111,9 @@ struct leat_app {
 	leat_task_fn start;
 	/**
 	 * Called on the main thread, when start() has run and all reactors are destroyed: close
-	 * endpoints, print results. Not called if something did not stop in time. NULL: nothing.
+	 * endpoints, print results. Not called if something did not stop in time, or if the reactor
+	 * of an lcore could not be created, so that start() has run on none. If an lcore could not
+	 * be launched, start() has run on some lcores only. NULL: nothing.
 	 */
 	void (*end)(void *arg);
 	/**

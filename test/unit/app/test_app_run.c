@@ -6,6 +6,7 @@
  */
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,9 @@
 #define LONG_US 60000000
 #define ARGS_MAX 16
 #define MOCK "fabric_mock0"
+
+/* Exit code of a program with a task that does not end. */
+#define DEAF 7
 
 /* Exit code of a child in which a CHECK failed. */
 #define WRONG 99
@@ -74,8 +78,8 @@ run(const struct leat_app *app, const char *a, const char *b)
 	if (pid == 0) {
 		int code = leat_app_run(argc, argv, app);
 
-		/* After a clean end leat_app_run() has freed all tasks and reactors. */
-		CHECK(leat_app_count() == 0 || code != LEAT_APP_OK);
+		/* If all tasks have ended leat_app_run() has freed all tasks and reactors. */
+		CHECK(leat_app_count() == 0 || code == DEAF);
 		CHECK(nb_ended == (app->end != NULL && nb_started > 0 ? 1 : 0));
 		_exit(code);
 	}
@@ -192,7 +196,7 @@ static int
 deaf(void *arg)
 {
 	(void)arg;
-	leat_app_stop(7);
+	leat_app_stop(DEAF);
 	leat_app_stop(8);
 	return leat_task_masked(leat_task_sleep(LONG_US));
 }
@@ -207,7 +211,7 @@ test_deadline(void **state)
 	const struct leat_app app = { .device = MOCK, .start = deaf, .stop_us = 10000 };
 
 	(void)state;
-	assert_int_equal(run(&app, NULL, NULL), 7);
+	assert_int_equal(run(&app, NULL, NULL), DEAF);
 }
 
 static void
@@ -376,6 +380,84 @@ test_begin(void **state)
 	assert_int_equal(run(&app, NULL, NULL), LEAT_APP_OK);
 }
 
+/* ---- lcores that can't run ---- */
+
+/* Leave room for one reactor, which is that of the main lcore. */
+static int
+begin_full(void *arg)
+{
+	unsigned int i;
+
+	(void)arg;
+	for (i = 1; i < LEAT_REACTOR_MAX; i++)
+		CHECK(leat_reactor_create(NULL) != NULL);
+	return 0;
+}
+
+/* If the second lcore can't have a reactor, start() runs nowhere, and the first is destroyed. */
+static void
+test_not_created(void **state)
+{
+	const struct leat_app app = {
+		.device = MOCK, .begin = begin_full, .start = never, .end = end
+	};
+
+	(void)state;
+	assert_int_equal(run(&app, NULL, NULL), LEAT_APP_FAILED);
+}
+
+static bool lcore_free; /* ends occupy() */
+
+static int
+occupy(void *arg)
+{
+	(void)arg;
+	while (!__atomic_load_n(&lcore_free, __ATOMIC_ACQUIRE))
+		(void)sched_yield();
+	return 0;
+}
+
+static int
+begin_occupied(void *arg)
+{
+	(void)arg;
+	CHECK(rte_eal_remote_launch(occupy, NULL, 1) == 0);
+	return 0;
+}
+
+static int
+start_first(void *arg)
+{
+	(void)arg;
+	CHECK(leat_app_index() == 0);
+	count(&nb_started);
+	return wait_for_stop();
+}
+
+static void
+end_occupied(void *arg)
+{
+	end(arg);
+	CHECK(nb_started == 1 && nb_cancelled == 1);
+	__atomic_store_n(&lcore_free, true, __ATOMIC_RELEASE);
+	CHECK(rte_eal_wait_lcore(1) == 0);
+}
+
+/*
+ * If the second lcore can't be launched, the program stops: start() is cancelled on the first lcore
+ * and never runs on the second. Then end() is called, and frees what begin() took.
+ */
+static void
+test_not_launched(void **state)
+{
+	const struct leat_app app = {
+		.device = MOCK, .begin = begin_occupied, .start = start_first, .end = end_occupied
+	};
+
+	(void)state;
+	assert_int_equal(run(&app, NULL, NULL), LEAT_APP_FAILED);
+}
+
 static volatile sig_atomic_t seen;
 
 static void
@@ -495,6 +577,7 @@ main(void)
 		cmocka_unit_test(test_deadline),       cmocka_unit_test(test_stays),
 		cmocka_unit_test(test_arguments),      cmocka_unit_test(test_device),
 		cmocka_unit_test(test_signal_in_open), cmocka_unit_test(test_second_signal),
+		cmocka_unit_test(test_not_created),    cmocka_unit_test(test_not_launched),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
