@@ -187,14 +187,18 @@ void
 msg_drop_arrived(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
 {
 	const bool expired = (s->flags & MSG_EXPIRED) != 0;
+	const struct leat_msg_req *req = s->req;
 
 	s->flags &= (uint16_t)~MSG_EXPIRED;
-	if (expired && op->status == -ECANCELED && c->state == MSG_OPEN)
+	if (expired && op->status == -ECANCELED && c->state == MSG_OPEN) {
 		msg_drop(c, s, MSG_REASON_TIME);
-	else if ((s->flags & MSG_DROP) != 0)
+		if (req != NULL)
+			msg_count_expired(c, req);
+	} else if ((s->flags & MSG_DROP) != 0) {
 		drop_complete(c, s, op);
-	else
+	} else {
 		msg_payload_arrived(c, s, op); /* the payload was faster than the recall */
+	}
 }
 
 /* ---- sending ---- */
@@ -216,6 +220,8 @@ msg_tx_give_up(struct leat_msg_conn *c, struct msg_slot *s, int status)
 bool
 msg_tx_taken_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat_op *op)
 {
+	const struct leat_msg_req *req = s->req;
+
 	if ((s->flags & MSG_EXPIRED) == 0 || op != &s->data)
 		return false;
 	s->flags &= (uint16_t)~MSG_EXPIRED;
@@ -223,7 +229,8 @@ msg_tx_taken_back(struct leat_msg_conn *c, struct msg_slot *s, const struct leat
 		return false;
 	/* The payload was granted; now an empty one is posted in its place. */
 	s->flags |= MSG_WANT;
-	msg_tx_give_up(c, s, msg_late_status(s->req));
+	msg_tx_give_up(c, s, msg_late_status(req));
+	msg_count_expired(c, req);
 	c->tx_large++;
 	if ((int32_t)(c->tx_data - s->id) > 0)
 		c->tx_data = s->id;

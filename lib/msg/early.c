@@ -90,7 +90,10 @@ msg_early_length(struct leat_msg_conn *c, struct msg_slot *s, uint64_t len)
 static void
 recalled(struct leat_msg_conn *c, struct msg_slot *s)
 {
-	msg_req_finish(s->req, (s->flags & MSG_EXPIRED) != 0 ? -ETIMEDOUT : -ECANCELED, 0);
+	const bool expired = (s->flags & MSG_EXPIRED) != 0;
+
+	msg_req_finish(s->req, expired ? msg_late_status(s->req) : -ECANCELED, 0);
+	msg_count_expired(c, s->req);
 	s->req->state = MSG_REQ_CANCELLED;
 	s->req = NULL;
 	s->flags &= (uint16_t) ~(MSG_EARLY | MSG_RECALL | MSG_EXPIRED);

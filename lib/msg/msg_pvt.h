@@ -402,6 +402,16 @@ msg_late_status(const struct leat_msg_req *req)
 	return req->abandoned != 0 ? -ECANCELED : -ETIMEDOUT;
 }
 
+/*
+ * Count a request if it was given up, and is finished, because its deadline has passed. Call it for
+ * a request only when that may just have happened.
+ */
+static inline void
+msg_count_expired(struct leat_msg_conn *c, const struct leat_msg_req *req)
+{
+	c->stats.expired += req->state >= MSG_REQ_CANCELLED && req->status == -ETIMEDOUT;
+}
+
 /* Put a request on the list of done ones, for the next leat_msg_poll() to give out. */
 static inline void
 msg_give(struct leat_msg *m, struct leat_msg_req *req)

@@ -219,11 +219,15 @@ expire(struct leat_msg_req *req)
 		if (c->state != MSG_OPEN)
 			return;
 		msg_expire_begun(req);
+		/* The request could not be given up without the connection, which has ended. */
+		if (c->state != MSG_OPEN)
+			c->stats.expired++;
 		break;
 	default: /* done: it comes back after the requests before it */
 		return;
 	}
-	c->stats.expired++;
+	/* A payload that is being recalled is counted when it is back, unless it was faster. */
+	msg_count_expired(c, req);
 	msg_list_give(c->m, req->recv != 0 ? &c->recvq : &c->sendq);
 	msg_work(c);
 }

@@ -53,6 +53,16 @@ back(const struct mm *mm, unsigned int i, const struct leat_msg_req *req, int st
 	assert_int_equal(req->state, 0);
 }
 
+/* Check how many requests of a connection have come back because their deadline passed. */
+static void
+expired(const struct leat_msg_conn *c, uint64_t n)
+{
+	struct leat_msg_conn_stats stats;
+
+	leat_msg_conn_stats_get(c, &stats);
+	assert_int_equal(stats.expired, n);
+}
+
 /* Let the device give back all ops, and check that the connection has ended with this status. */
 static void
 ended(struct mm *mm, int status)
@@ -209,6 +219,7 @@ test_announced(void **state)
 			ended(&mm, -ETIMEDOUT);
 			assert_int_equal(mm.nb_back, 2);
 			assert_int_equal(rx.status, -ETIMEDOUT);
+			expired(c, 1);
 			mm_close(&mm, &c, 1);
 			continue;
 		}
@@ -234,6 +245,7 @@ test_announced(void **state)
 		mm_arrive(&mm, 0, MM_TAG(1, base, 1), mm_in, n);
 		mm_drive(&mm);
 		back(&mm, 1, &next, 0, 2);
+		expired(c, device == RECALLS ? 1 : 0);
 		if (device == RECALLS)
 			mm_arrive(&mm, 0, MM_TAG(2, base, 0), "", 0);
 		mm_drive(&mm);
@@ -281,6 +293,7 @@ test_large_send(void **state)
 		if (device == CANNOT) {
 			ended(&mm, -ETIMEDOUT);
 			back(&mm, 0, &tx, -ETIMEDOUT, 0);
+			expired(c, 1);
 			mm_close(&mm, &c, 1);
 			continue;
 		}
@@ -300,6 +313,7 @@ test_large_send(void **state)
 		} else {
 			back(&mm, 0, &tx, 0, sizeof(data));
 		}
+		expired(c, device == RECALLS ? 1 : 0);
 		assert_int_equal(mm.nb_ev[LEAT_MSG_ENDED], 0);
 		mm_close(&mm, &c, 1);
 	}
@@ -363,10 +377,12 @@ test_plain(void **state)
 		if (i >= 2) {
 			ended(&mm, -ETIMEDOUT);
 			back(&mm, 0, &req, -ETIMEDOUT, 0);
+			expired(c, 1);
 			mm_close(&mm, &c, 1);
 			continue;
 		}
 		back(&mm, 0, &req, -ETIMEDOUT, i == 0 ? 0 : 5);
+		expired(c, 1);
 		/*
 		 * i == 0: the late message goes to the next receive. i == 1: the expired receive
 		 * had its length, so its payload is dropped.
@@ -390,6 +406,38 @@ test_plain(void **state)
 		assert_int_equal(mm.nb_ev[LEAT_MSG_ENDED], 0);
 		mm_close(&mm, &c, 1);
 	}
+}
+
+/*
+ * Plain mode: a receive's deadline passes when the device is done with its payload, which is not
+ * polled yet. The receive is tried again each ms, and gets the message, so it has not expired.
+ */
+static void
+test_plain_in_time(void **state)
+{
+	struct leat_msg_conn *c;
+	struct leat_msg_req req;
+	unsigned int i;
+	char buf[8];
+	struct mm mm;
+
+	(void)state;
+	mm_open(&mm);
+	c = mm_connect(&mm, &plain, NULL, 0);
+	post(c, &req, buf, 8, true);
+	mm_drive(&mm);
+	mm_arrive(&mm, 0, DATA_TAG(0), "fives", 5);
+	pass_us(LATE_US + 1);
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(leat_msg_events(mm.m, &mm.ev, 1), 0);
+		pass_us(2000);
+	}
+	mm_arrive64(&mm, 0, LEN_TAG(0), 5);
+	mm_drive(&mm);
+	mm_drive(&mm);
+	back(&mm, 0, &req, 0, 5);
+	expired(c, 0);
+	mm_close(&mm, &c, 1);
 }
 
 /*
@@ -612,6 +660,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_large_send, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_given_up, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_plain, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_plain_in_time, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_silent, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_alive, setup, teardown),
