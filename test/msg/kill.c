@@ -29,6 +29,7 @@
 #define LARGE (64u << 20)
 #define AFTER 200 /* messages of the bystander after the death */
 #define PATIENCE_US 60000000
+#define END_US 20000000 /* time for the connections to close, and for a process to end */
 
 #define check(cond, ...)                                                                           \
 	do {                                                                                       \
@@ -177,6 +178,22 @@ events(void)
 	}
 }
 
+/* Wait until a process has ended. @return its status, as of waitpid() */
+static int
+wait_for(pid_t pid, const char *name)
+{
+	uint64_t until = leat_now() + leat_us_to_cycles(END_US);
+	int status;
+	pid_t ret;
+
+	while ((ret = waitpid(pid, &status, WNOHANG)) == 0) {
+		check(leat_now() < until, "waited in vain: the %s does not end", name);
+		sched_yield();
+	}
+	check(ret == pid, "waitpid: %s", strerror(errno));
+	return status;
+}
+
 static void
 parent(bool from, pid_t victim, pid_t bystander)
 {
@@ -186,8 +203,12 @@ parent(bool from, pid_t victim, pid_t bystander)
 	bool back = false;
 	int status;
 
-	while (conns[VICTIM] == NULL || conns[BYSTANDER] == NULL)
+	while (conns[VICTIM] == NULL || conns[BYSTANDER] == NULL) {
+		check(leat_now() < until,
+		      "waited in vain: victim %sconnected, bystander %sconnected",
+		      conns[VICTIM] == NULL ? "not " : "", conns[BYSTANDER] == NULL ? "not " : "");
 		events();
+	}
 	p = &big;
 	big.buf = from ? NULL : large;
 	check((from ? leat_msg_recv(conns[VICTIM], &p, 1) : leat_msg_send(conns[VICTIM], &p, 1)) ==
@@ -221,12 +242,14 @@ parent(bool from, pid_t victim, pid_t bystander)
 	}
 	check(leat_msg_close(conns[VICTIM], 0) == 0, "close");
 	check(leat_msg_close(conns[BYSTANDER], 1000000) == 0, "close");
+	until = leat_now() + leat_us_to_cycles(END_US);
 	while (closed < 2) {
+		check(leat_now() < until, "waited in vain: %u of 2 connections are closed", closed);
 		(void)turn();
 		events();
 	}
-	check(waitpid(bystander, &status, 0) == bystander && status == 0, "the bystander: %#x",
-	      status);
+	status = wait_for(bystander, "bystander");
+	check(status == 0, "the bystander: %#x", (unsigned int)status);
 	check(leat_msg_destroy(m) == 0, "destroy: %s", leat_err_msg());
 }
 
@@ -262,8 +285,8 @@ main(int argc, char **argv)
 	for (i = 0; i < 2; i++)
 		check(write(fd[i][1], addr, sizeof(addr)) == sizeof(addr), "write");
 	parent(from, pid[VICTIM], pid[BYSTANDER]);
-	check(waitpid(pid[VICTIM], &status, 0) == pid[VICTIM] && WIFSIGNALED(status),
-	      "the victim was not killed: %#x", status);
+	status = wait_for(pid[VICTIM], "victim");
+	check(WIFSIGNALED(status), "the victim was not killed: %#x", (unsigned int)status);
 	(void)leat_ep_close(ep, 1000000, NULL, NULL);
 	free(large);
 	check(leat_cleanup() == 0, "cleanup: %s", leat_err_msg());
