@@ -171,8 +171,9 @@ LEAT_API struct leat_rendezvous *leat_rendezvous_open(const struct leat_rendezvo
 
 /**
  * Close a rendezvous: leave PMIx, or remove the files when all processes have closed. Does not wait
- * for other processes. Waits for PMIx's server, up to 5 s, but not beyond the limit of
- * leat_rendezvous_limit(), and not if conf.cancel is set. NULL is ignored.
+ * for other processes. Waits for PMIx's server, up to 5 s, even if conf.cancel is set or the limit
+ * of leat_rendezvous_limit() has passed: mpirun treats a process that ends before it has left PMIx
+ * as failed. NULL is ignored.
  *
  * A process that ends without this call leaves its files behind (the next run in that directory
  * replaces them). mpirun treats such a process as failed and ends the whole job, unless mpirun was
@@ -193,8 +194,9 @@ LEAT_API enum leat_rendezvous_how leat_rendezvous_how(const struct leat_rendezvo
 LEAT_API const char *leat_rendezvous_describe(const struct leat_rendezvous *rv);
 
 /**
- * Set one limit for the waiting of all later calls together. Each time-out is cut to the time that
- * is left until then; when no time is left, calls that wait return -ETIMEDOUT at once.
+ * Set one limit for the waiting of all later calls together, except leat_rendezvous_close(). Each
+ * time-out is cut to the time that is left until then; when no time is left, calls that wait return
+ * -ETIMEDOUT at once.
  * @param rv the rendezvous
  * @param us microseconds from now; 0: no limit any more
  */

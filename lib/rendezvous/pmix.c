@@ -532,7 +532,11 @@ pmix_fence(struct leat_rendezvous *rv, uint64_t until)
 
 /* ---- close --------------------------------------------------------------------------------- */
 
-/* Leave PMIx. A launcher that does not answer must not keep the process from ending. */
+/*
+ * Leave PMIx. A launcher that does not answer must not keep the process from ending. But a cancel,
+ * or a limit that has passed, doesn't shorten the wait: mpirun treats a process that ends before
+ * PMIx_Finalize() has returned as failed.
+ */
 static void
 finalize(struct leat_rendezvous *rv)
 {
@@ -542,6 +546,8 @@ finalize(struct leat_rendezvous *rv)
 	if (op == NULL)
 		return;
 	op->call = call_finalize;
+	rv->cancel = NULL;
+	rv->limit = UINT64_MAX;
 	(void)make_call(rv, &op, "PMIx_Finalize", rendezvous_until(rv, CLOSE_US));
 	pmix_op_drop(op);
 }

@@ -7,6 +7,8 @@
 
 #include "rendezvous_test.h"
 
+#include <pthread.h>
+
 #include "pmix_fake.h"
 
 #define ME 0u
@@ -437,7 +439,6 @@ test_commit_hangs(void **state)
 	assert_msg_has("PMIx's server has not answered, yet");
 	assert_int_equal(fake_calls(STUB_COMMIT), 1);
 	assert_int_equal(fake.fences, 0);
-	leat_rendezvous_limit(rv, 50 * MS);
 	leat_rendezvous_close(rv);
 	assert_int_equal(fake_calls(STUB_FINALIZE), 0);
 }
@@ -481,7 +482,7 @@ test_get_hangs(void **state)
 	fake.hold[STUB_GET] = true;
 	assert_int_equal(leat_rendezvous_fence(rv, ENOUGH_US), -ETIMEDOUT);
 	assert_msg_has("PMIx's server does not answer (PMIx_Get)");
-	leat_rendezvous_limit(rv, 50 * MS);
+	fake_release();
 	leat_rendezvous_close(rv);
 }
 
@@ -493,10 +494,42 @@ test_finalize_hangs(void **state)
 
 	(void)state;
 	fake.hold[STUB_FINALIZE] = true;
-	leat_rendezvous_limit(rv, 50 * MS);
 	leat_rendezvous_close(rv);
 	assert_true(seconds() - began < PATIENCE_S);
 	assert_int_equal(fake_calls(STUB_FINALIZE), 1);
+}
+
+static bool answered;
+
+/* The server answers PMIx_Finalize() after a helper thread has called it. */
+static void *
+answer_finalize(void *arg)
+{
+	while (fake_calls(STUB_FINALIZE) == 0)
+		sched_yield();
+	__atomic_store_n(&answered, true, __ATOMIC_RELEASE);
+	fake_release();
+	return arg;
+}
+
+/* close() waits for PMIx_Finalize(), also when the limit has passed and after a cancel. */
+static void
+test_finalize_after_limit(void **state)
+{
+	struct leat_rendezvous *rv;
+	pthread_t thread;
+
+	(void)state;
+	canceled = 0;
+	rv = try_open((struct leat_rendezvous_conf){ .cancel = &canceled });
+	assert_non_null(rv);
+	leat_rendezvous_limit(rv, 1);
+	fake.hold[STUB_FINALIZE] = true;
+	canceled = 1;
+	assert_int_equal(pthread_create(&thread, NULL, answer_finalize, NULL), 0);
+	leat_rendezvous_close(rv);
+	assert_true(__atomic_load_n(&answered, __ATOMIC_ACQUIRE));
+	assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
 static void
@@ -568,6 +601,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_commit_is_late, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_get_hangs, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_finalize_hangs, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_finalize_after_limit, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_sizes, setup, teardown),
 	};
