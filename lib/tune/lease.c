@@ -8,9 +8,7 @@
  *     the session ends        the same: the agent left, died, or was killed
  *     release                 the same
  *     release with keep       the new values stay
- *
- * If the object is removed first there is nothing to restore, but the entry in the table stays in
- * use until one of these reasons ends the lease.
+ *     the object is removed   nothing is restored
  *
  * Restoring values is a change like any other: on the owner's thread, logged, in the history.
  */
@@ -38,6 +36,7 @@ struct lease {
 };
 
 static struct lease leases[TUNE_LEASES];
+static uint64_t removed_seen; /* tune_objects.nb_removed when leases were last checked */
 
 static void
 show(const struct lease *l)
@@ -158,7 +157,8 @@ tune_lease_unreserve(unsigned int lease)
 	struct lease *l = &leases[lease];
 
 	l->taking = false;
-	if (l->mask == 0)
+	/* end_removed() passes over a reserved lease. */
+	if (l->mask == 0 || tune_object_find(l->object) == NULL)
 		tune_lease_end(lease);
 }
 
@@ -210,12 +210,38 @@ lease_restore(struct lease *l)
 	return ok;
 }
 
+/* End the leases of removed objects. If a change is under way for a lease, its refusal ends it. */
+static void
+end_removed(void)
+{
+	uint64_t nb_removed;
+	struct lease *l;
+	bool gone;
+
+	pthread_mutex_lock(&tune_lock);
+	nb_removed = tune_objects.nb_removed;
+	pthread_mutex_unlock(&tune_lock);
+	if (nb_removed == removed_seen)
+		return;
+	removed_seen = nb_removed;
+	for (l = leases; l < leases + TUNE_LEASES; l++) {
+		if (l->object == 0 || l->taking || l->ending)
+			continue;
+		pthread_mutex_lock(&tune_lock);
+		gone = tune_object_find(l->object) == NULL;
+		pthread_mutex_unlock(&tune_lock);
+		if (gone)
+			tune_lease_end((unsigned int)(l - leases));
+	}
+}
+
 uint64_t
 tune_lease_run(uint64_t now)
 {
 	uint64_t due = UINT64_MAX;
 	struct lease *l;
 
+	end_removed();
 	for (l = leases; l < leases + TUNE_LEASES; l++) {
 		if (l->object == 0 || l->taking || l->ending)
 			continue;

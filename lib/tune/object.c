@@ -298,6 +298,7 @@ leat_tune_del(struct leat_tune_object *object)
 	pthread_mutex_lock(&tune_lock);
 	tune_objects.table[o->place] = NULL;
 	tune_objects.hint = RTE_MIN(tune_objects.hint, o->place);
+	tune_objects.nb_removed++;
 	if (o->is_fresh)
 		TAILQ_REMOVE(&tune_objects.fresh, o, fresh);
 	g = records_detach(o);

@@ -116,6 +116,7 @@ struct tune_objects {
 	uint32_t size;
 	uint32_t hint; /* no entry with a lower index is free */
 	uint32_t next_id;
+	uint64_t nb_removed; /* objects removed ever: lease.c looks for leases of removed objects */
 	struct tune_fresh fresh;
 	struct tune_removed *removed; /* records for the control thread to free */
 };
@@ -287,7 +288,7 @@ unsigned int tune_lease_reserve(const struct tune_object *o, const struct tune_s
 /* Begin a reserved lease after its change was made; old: the settings before the change. */
 void tune_lease_take(unsigned int lease, const struct tune_object *o, uint64_t mask,
 		     const void *old, int64_t lease_ns, uint64_t now);
-/* Undo a reservation: the change was not made. */
+/* Undo a reservation: the change was not made. With tune_lock held. */
 void tune_lease_unreserve(unsigned int lease);
 /* Remove from the lease of s the settings that s has now set without a lease: these values stay. */
 void tune_lease_keep(uint32_t object, const struct tune_session *s, uint64_t mask);

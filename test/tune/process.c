@@ -3,7 +3,7 @@
 /*
  * A process with workers, for tests of agents: each worker is a thread with an object, which it
  * serves in each turn. The process needs no EAL. It prints "ready", and ends cleanly at SIGTERM or
- * SIGINT.
+ * SIGINT. At SIGUSR1 the first worker removes its object, and adds it again.
  */
 
 #include <errno.h>
@@ -41,7 +41,7 @@ static struct {
 } opt = { .workers = 2 };
 
 static struct worker workers[WORKERS_MAX];
-static bool stop;
+static bool stop, renew;
 
 static uint64_t
 now_ns(void)
@@ -143,6 +143,12 @@ work(void *arg)
 			continue;
 		}
 		turn(w);
+		if (w->index == 0 && __atomic_exchange_n(&renew, false, __ATOMIC_RELAXED)) {
+			leat_tune_del(w->tune);
+			w->tune = add(w, "w0");
+			if (w->tune == NULL)
+				abort();
+		}
 		if (opt.churn && w->turns % 64 == 0) {
 			extra = add(w, "churn");
 			if (extra == NULL)
@@ -238,6 +244,7 @@ main(int argc, char **argv)
 	(void)sigemptyset(&set);
 	(void)sigaddset(&set, SIGTERM);
 	(void)sigaddset(&set, SIGINT);
+	(void)sigaddset(&set, SIGUSR1);
 	(void)pthread_sigmask(SIG_BLOCK, &set, NULL);
 	/* Spare workers have an object that no thread serves. */
 	for (i = 0; i < opt.workers + opt.spare && ret == EXIT_SUCCESS; i++) {
@@ -249,7 +256,8 @@ main(int argc, char **argv)
 	if (ret == EXIT_SUCCESS) {
 		printf("ready\n");
 		(void)fflush(stdout);
-		(void)sigwait(&set, &sig);
+		while (sigwait(&set, &sig) == 0 && sig == SIGUSR1)
+			__atomic_store_n(&renew, true, __ATOMIC_RELAXED);
 	}
 	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
 	for (i = 0; i < WORKERS_MAX; i++) {

@@ -380,6 +380,19 @@ class RealDeaths(Deaths, Case):
             p.terminate()
             p.wait()
 
+    def test_lease_of_removed_object(self):
+        """A lease ends with its object: a session can lease settings of any number of objects."""
+        p = self.start()
+        process = self.only()
+        with process.session("test") as s:
+            for _ in range(70):  # the process has 64 leases
+                old = process.snapshot().object(self.path).id
+                s.set(self.path, {self.name: self.value}, lease=SESSION)
+                self.assertEqual(len(process.snapshot().leases), 1)
+                p.send_signal(signal.SIGUSR1)
+                self.eventually(lambda: [o.id for o in process.snapshot().find(self.path)
+                                         if o.id != old])
+
     def test_talk(self):
         """The messages of the real process are those that leat_tune expects."""
         self.start()
