@@ -269,7 +269,9 @@ LEAT_CHANNEL_API int leat_channel_pass(struct leat_channel *ch, int sock);
 
 /**
  * Receive a channel that leat_channel_pass() sent, and attach. Blocks as the socket does.
- * @return The handle, or NULL with errno: as leat_channel_attach(), and those of recvmsg(2)
+ * @return The handle, or NULL with errno: as leat_channel_attach_fd(), and those of recvmsg(2);
+ * ECONNRESET: the socket is closed; EPROTO also for a message without a channel's descriptors;
+ * EMFILE: the process has reached its limit of open files, and the message is lost
  */
 LEAT_CHANNEL_API struct leat_channel *leat_channel_accept(int sock,
 							  const struct leat_channel_opts *opts);

@@ -118,6 +118,25 @@ leat_channel_pass(struct leat_channel *ch, int sock)
 	return ret == 1 ? 0 : chan_err(errno, "channel pass: sendmsg: %m");
 }
 
+/*
+ * Close the descriptors of a message from which the kernel left some out: there were more than any
+ * channel has, or this process has reached its limit of open files. Sets errno.
+ */
+static void
+refuse_truncated(const int *fds, int n)
+{
+	int i;
+
+	for (i = 0; i < n; i++)
+		close(fds[i]);
+	if (n == FDS)
+		(void)chan_err(EPROTO, "channel accept: more than %d descriptors", FDS);
+	else
+		(void)chan_err(EMFILE,
+			       "channel accept: %s; raise the limit of open files (ulimit -n)",
+			       strerror(EMFILE));
+}
+
 /* Receive the descriptors. @return number of descriptors, 0 with errno */
 static int
 receive(int sock, int *fds)
@@ -148,11 +167,16 @@ receive(int sock, int *fds)
 	h = CMSG_FIRSTHDR(&msg);
 	if (h != NULL && h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS)
 		n = (int)((h->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+	if (n > 0)
+		memcpy(fds, CMSG_DATA(h), (size_t)n * sizeof(int));
+	if ((msg.msg_flags & MSG_CTRUNC) != 0) {
+		refuse_truncated(fds, n);
+		return 0;
+	}
 	if (n < 1) {
 		(void)chan_err(EPROTO, "channel accept: a message without descriptors");
 		return 0;
 	}
-	memcpy(fds, CMSG_DATA(h), (size_t)n * sizeof(int));
 	return n;
 }
 
@@ -160,7 +184,7 @@ receive(int sock, int *fds)
 static struct leat_channel *
 attach_received(const int *fds, int n, const struct leat_channel_opts *opts)
 {
-	int seals = fcntl(fds[0], F_GET_SEALS), own, saved;
+	int seals = fcntl(fds[0], F_GET_SEALS), own, ret;
 	struct leat_channel *ch;
 	struct chan_map *map;
 	struct stat st;
@@ -179,16 +203,19 @@ attach_received(const int *fds, int n, const struct leat_channel_opts *opts)
 	ch = map != NULL ? chan_map_attach(map, map->mem, (uint64_t)st.st_size, opts) : NULL;
 	if (ch == NULL)
 		return NULL;
-	if ((ch->notify != LEAT_CHANNEL_NOTIFY_EVENTFD && n == 1) ||
-	    (ch->notify == LEAT_CHANNEL_NOTIFY_EVENTFD &&
-	     leat_channel_set_eventfds(ch, &fds[1], (unsigned int)n - 1) == 0))
+	if (n != (ch->notify == LEAT_CHANNEL_NOTIFY_EVENTFD ? 1 + (int)ch->participants : 1))
+		ret = chan_err(EPROTO,
+			       "channel accept: %d descriptors, which are not those of a channel "
+			       "of %u participants",
+			       n, ch->participants);
+	else if (n > 1)
+		ret = leat_channel_set_eventfds(ch, &fds[1], (unsigned int)n - 1);
+	else
+		ret = 0;
+	if (ret == 0)
 		return ch;
-	saved = chan_err(EPROTO,
-			 "channel accept: %d descriptors, which are not those of a channel "
-			 "of %u participants",
-			 n, ch->participants);
 	leat_channel_close(ch);
-	errno = -saved;
+	errno = -ret;
 	return NULL;
 }
 

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "channel_pvt.h"
@@ -303,13 +304,73 @@ loops_lose_no_wake_up(void **state)
 	close(sv[1]);
 }
 
+/* Let this process open n descriptors more. @return the first of them */
+static int
+allow_descriptors(int n)
+{
+	struct rlimit lim;
+	int fds[8], i;
+
+	assert_in_range(n, 0, 7);
+	for (i = 0; i <= n; i++) {
+		fds[i] = dup(0);
+		assert_true(fds[i] >= 0);
+	}
+	while (i-- > 0)
+		assert_int_equal(close(fds[i]), 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &lim), 0);
+	lim.rlim_cur = (rlim_t)fds[n];
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &lim), 0);
+	return fds[0];
+}
+
+/* However many descriptors a process lacks for a channel, accept() says that, and closes all. */
+static void
+accept_without_descriptors(void **state)
+{
+	const struct leat_channel_conf conf = { .size = SIZE,
+						.participants = 2,
+						.notify = LEAT_CHANNEL_NOTIFY_EVENTFD };
+	struct leat_channel *a = leat_channel_memfd(&conf, NULL), *b;
+	struct rlimit before;
+	int sv[2], n, first;
+
+	(void)state;
+	assert_non_null(a);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sv), 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	for (n = 0;; n++) {
+		assert_int_equal(leat_channel_pass(a, sv[0]), 0);
+		first = allow_descriptors(n);
+		b = leat_channel_accept(sv[1], NULL);
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+		if (b != NULL)
+			break;
+		/* With four descriptors the file can't be opened again for its lock. */
+		assert_true(errno == EMFILE || (n == 4 && errno == EXDEV));
+		assert_non_null(strstr(leat_channel_error(), "Too many open files"));
+		assert_int_equal(allow_descriptors(7), first);
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	}
+	/* Three descriptors arrive, and each is duplicated. */
+	assert_int_equal(n, 6);
+	leat_channel_close(b);
+	leat_channel_close(a);
+	close(sv[0]);
+	close(sv[1]);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_is_told),		  cmocka_unit_test(nothing_is_missed),
-		cmocka_unit_test(the_end_is_told_to_all), cmocka_unit_test(room_is_told),
-		cmocka_unit_test(what_is_refused),	  cmocka_unit_test(loops_lose_no_wake_up),
+		cmocka_unit_test(each_is_told),
+		cmocka_unit_test(nothing_is_missed),
+		cmocka_unit_test(the_end_is_told_to_all),
+		cmocka_unit_test(room_is_told),
+		cmocka_unit_test(what_is_refused),
+		cmocka_unit_test(loops_lose_no_wake_up),
+		cmocka_unit_test(accept_without_descriptors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
