@@ -27,6 +27,30 @@ struct pair {
 	unsigned int rounds;
 };
 
+/*
+ * Attach to a channel of two participants, and give the handle its eventfds if the channel notifies
+ * by them.
+ */
+static struct leat_channel *
+attach(const struct shared *s, const struct leat_channel_opts *opts, const int *efd)
+{
+	struct leat_channel *ch = shared_attach(s, opts);
+
+	if (ch->notify == LEAT_CHANNEL_NOTIFY_EVENTFD)
+		assert_int_equal(leat_channel_set_eventfds(ch, efd, 2), 0);
+	return ch;
+}
+
+/* Check that a participant was notified through its eventfd, which calls that wait don't read. */
+static void
+assert_eventfd_written(const struct leat_channel *ch)
+{
+	uint64_t n;
+
+	assert_int_equal(read(leat_channel_fd(ch), &n, sizeof(n)), sizeof(n));
+	assert_true(n > 0);
+}
+
 static void
 receive(struct leat_channel *ch, uint32_t want)
 {
@@ -58,7 +82,7 @@ static void
 play(unsigned int rounds, enum leat_channel_notify notify, enum leat_channel_wait_how how)
 {
 	struct leat_channel_opts opts = { .check_ms = NEVER_MS, .wait = how };
-	struct leat_channel_conf conf = { .size = SIZE, .notify = notify };
+	struct leat_channel_conf conf = { .size = SIZE, .participants = 2, .notify = notify };
 	struct shared s[2];
 	struct pair p = { .rounds = rounds };
 	int efd[2][2], i, k;
@@ -67,9 +91,9 @@ play(unsigned int rounds, enum leat_channel_notify notify, enum leat_channel_wai
 	for (i = 0; i < 2; i++) {
 		shared_make(&s[i], &conf);
 		for (k = 0; k < 2; k++)
-			efd[i][k] = eventfd(0, EFD_SEMAPHORE | EFD_NONBLOCK);
+			efd[i][k] = eventfd(0, EFD_NONBLOCK);
 		for (k = 0; k < 2; k++)
-			p.ch[k][i] = leat_channel_attach(s[i].mem, s[i].bytes, &opts, efd[i]);
+			p.ch[k][i] = attach(&s[i], &opts, efd[i]);
 	}
 	assert_int_equal(pthread_create(&t, NULL, second, &p), 0);
 	for (i = 0; i < (int)rounds; i++) {
@@ -77,6 +101,11 @@ play(unsigned int rounds, enum leat_channel_notify notify, enum leat_channel_wai
 		receive(p.ch[0][1], (uint32_t)i);
 	}
 	assert_int_equal(pthread_join(t, NULL), 0);
+	/* Each reader has slept at least once. */
+	if (notify == LEAT_CHANNEL_NOTIFY_EVENTFD) {
+		assert_eventfd_written(p.ch[1][0]);
+		assert_eventfd_written(p.ch[0][1]);
+	}
 	for (i = 0; i < 2; i++) {
 		assert_true(p.ch[0][i]->block->data.sleepers == 0);
 		for (k = 0; k < 2; k++) {
@@ -141,7 +170,7 @@ wait_once(void *arg)
 static void
 a_signal_ends_no_wait(void **state)
 {
-	struct leat_channel_conf conf = { .size = SIZE };
+	struct leat_channel_conf conf = { .size = SIZE, .participants = 2 };
 	struct leat_channel_opts opts = { .check_ms = NEVER_MS };
 	struct sigaction sa = { .sa_handler = nothing };
 	int efd[2], i;
@@ -157,12 +186,9 @@ a_signal_ends_no_wait(void **state)
 		opts.wait = way < 2 ? LEAT_CHANNEL_WAIT_NOTIFY : way - 2;
 		shared_make(&s, &conf);
 		for (i = 0; i < 2; i++)
-			efd[i] = eventfd(0, EFD_SEMAPHORE | EFD_NONBLOCK);
-		ch = leat_channel_attach(s.mem, s.bytes, NULL, efd);
-		assert_non_null(ch);
-		w = (struct waiter){ .ch = leat_channel_attach(s.mem, s.bytes, &opts, efd),
-				     .ret = 1 };
-		assert_non_null(w.ch);
+			efd[i] = eventfd(0, EFD_NONBLOCK);
+		ch = attach(&s, NULL, efd);
+		w = (struct waiter){ .ch = attach(&s, &opts, efd), .ret = 1 };
 		assert_int_equal(pthread_create(&w.thread, NULL, wait_once, &w), 0);
 		while (!atomic_load(&w.in))
 			sched_yield();
