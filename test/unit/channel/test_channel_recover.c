@@ -482,14 +482,17 @@ last_frames_wake_the_others(void **state)
 		assert_true(pid >= 0);
 		if (pid == 0) {
 			caller = leat_channel_join(holder, &opts);
-			if (caller != NULL && leat_channel_wait(caller, LEAT_CHANNEL_FOREVER) !=
-						      (way == 0 ? -ESHUTDOWN : 0))
-				_exit(1);
-			_exit(0);
+			if (caller == NULL)
+				_exit(2);
+			_exit(leat_channel_wait(caller, LEAT_CHANNEL_FOREVER) !=
+			      (way == 0 ? -ESHUTDOWN : 0));
 		}
 		bit = ~(UINT64_C(1) << loop->slot | UINT64_C(1) << holder->slot);
-		while ((atomic_load(&loop->block->room.sleepers) & bit) == 0)
+		while ((atomic_load(&loop->block->room.sleepers) & bit) == 0) {
+			/* The child can't have ended yet, unless its join has failed. */
+			assert_int_equal(waitpid(pid, &st, WNOHANG), 0);
 			sched_yield();
+		}
 		if (way == 0)
 			assert_int_equal(leat_channel_consume(holder), 0);
 		else
