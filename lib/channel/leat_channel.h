@@ -142,7 +142,11 @@ struct leat_channel_frame {
 /** Value of leat_channel_send(): the frame was dropped, as the writer's policy says. */
 #define LEAT_CHANNEL_DROPPED 1
 
-/** The calling thread's last error in words: operation, cause and what to check; never NULL. */
+/**
+ * The calling thread's last error in words: operation, cause and what to check; never NULL. Two
+ * errors are frequent in loops that poll, and leave the words as they were: -ETIMEDOUT, and -EAGAIN
+ * of a call that finds no frame or no room.
+ */
 LEAT_CHANNEL_API const char *leat_channel_error(void);
 
 /** @name Blocks and handles */

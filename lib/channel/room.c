@@ -83,7 +83,7 @@ chan_room(struct leat_channel *ch, uint32_t granules)
 		return chan_corrupt(ch, "write position", w);
 	m = atomic_load_explicit(chan_mark(ch, w), memory_order_acquire);
 	if (mark_is_at(ch, m, w) && mark_state(m) == CHAN_END)
-		return -ESHUTDOWN;
+		return chan_err(ESHUTDOWN, "channel: terminated");
 	return chan_room_at(ch, w, left < granules ? left : granules);
 }
 

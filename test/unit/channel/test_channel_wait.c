@@ -472,6 +472,26 @@ threads(void **state)
 	shared_free(&s);
 }
 
+/* leat_channel_error() tells about the end, whichever call has found it. */
+static void
+the_end_in_words(void **state)
+{
+	const struct leat_channel_conf conf = { .size = SIZE };
+	struct shared s;
+	struct leat_channel *ch;
+
+	(void)state;
+	shared_make(&s, &conf);
+	ch = shared_attach(&s, NULL);
+	assert_int_equal(leat_channel_terminate(ch), 0);
+	assert_int_equal(leat_channel_consume(ch), -EINVAL);
+	assert_null(strstr(leat_channel_error(), "terminated"));
+	assert_int_equal(leat_channel_wait_room(ch, 8, 0), -ESHUTDOWN);
+	assert_non_null(strstr(leat_channel_error(), "terminated"));
+	leat_channel_close(ch);
+	shared_free(&s);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -483,6 +503,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(dropping_the_oldest_wakes_writers),
 		cmocka_unit_test(dropping_an_invalid_frame_wakes_writers),
 		cmocka_unit_test(threads),
+		cmocka_unit_test(the_end_in_words),
 	};
 
 	if (argc > 1)
