@@ -2,7 +2,8 @@
 
 /*
  * Write frames to stdout. A frame is consumed once it is written. If a write fails, or a signal
- * comes, the frames are given back: another reader, or the next leat-channel recv, gets them.
+ * comes, the frames are given back: another reader, or the next leat-channel recv, gets them. If
+ * the channel's memory is cut off meanwhile, what was written may be wrong: this is an error.
  */
 
 #include <string.h>
@@ -37,7 +38,9 @@ print_all(struct receiver *r, const struct leat_channel_frame *frames, int n)
 	for (i = 0; i < n && ret == 0 && ct_stopped() == 0; i++)
 		ret = print_one(r->o, &frames[i]);
 	if (i == n && ret == 0 && fflush(ct_out) == 0) {
-		(void)leat_channel_consume(r->ch);
+		ret = leat_channel_consume(r->ch);
+		if (ret < 0)
+			return ct_failed(r->o, -ret);
 		r->received += (uint64_t)n;
 		return CT_EXIT_OK;
 	}

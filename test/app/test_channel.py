@@ -417,6 +417,20 @@ def memory_that_goes_away():
 
 
 @case
+def memory_that_goes_away_while_written():
+    """The memory is cut off while recv writes its frames: then zeros are written, an error."""
+    with Channel() as ch:
+        for _ in range(32):
+            run("send", ch.name, "x" * 3000)
+        p = start("recv", ch.name, "--count", "32", pipesize=4096)
+        # recv waits for room in the pipe, and holds all frames.
+        ch.until(lambda j: j["frames"]["reading"] == 32)
+        os.truncate(ch.path, 0)
+        check(finish(p).returncode == 1 and "memory is gone" in p.err,
+              "%s %s" % (p.returncode, p.err))
+
+
+@case
 def other_users():
     if os.getuid() != 0:
         raise Skipped("only root can try as another user")
