@@ -14,6 +14,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <leat_thread.h>
@@ -22,6 +23,8 @@
 
 #define EVENTS 32
 #define NS_PER_MS 1000000
+/* Pause of the thread's loop when the thread can't wait for events. */
+#define PAUSE_NS 10000000
 
 /* Keys of epoll events that belong to no session; session.c has the keys of sessions. */
 #define KEY_WAKE 0
@@ -75,17 +78,26 @@ woken_clear(void)
 	__atomic_store_n(&woken, 0, __ATOMIC_SEQ_CST);
 }
 
+/* Wait for events until due. @return their number; 0: none, or they can't be had now */
 static int
 wait_events(struct epoll_event *ev, uint64_t now, uint64_t due)
 {
+	static const struct timespec pause = { .tv_nsec = PAUSE_NS };
 	uint64_t ns = due > now ? due - now : 0;
 	struct timespec ts = { .tv_sec = (time_t)(ns / NS_PER_S),
 			       .tv_nsec = (long)(ns % NS_PER_S) };
 	int n = epoll_pwait2(control.epfd, ev, EVENTS, &ts, NULL);
 
-	/* Kernels before 5.11 have only epoll_wait(): whole milliseconds, rounded up. */
-	if (n < 0 && errno == ENOSYS)
+	/*
+	 * Kernels before 5.11 have only epoll_wait(), and seccomp filters that don't know
+	 * epoll_pwait2() refuse it, mostly with EPERM. epoll_wait() takes whole milliseconds:
+	 * rounded up.
+	 */
+	if (n < 0 && errno != EINTR)
 		n = epoll_wait(control.epfd, ev, EVENTS, (int)((ns + NS_PER_MS - 1) / NS_PER_MS));
+	/* Don't use up a CPU: the loop comes back at once. */
+	if (n < 0 && errno != EINTR)
+		(void)nanosleep(&pause, NULL);
 	return RTE_MAX(n, 0);
 }
 

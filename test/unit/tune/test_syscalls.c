@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* System calls that fail: this program's own epoll_pwait2() and others take the place of libc's. */
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "leat_cmocka.h"
+#include "tune_pvt.h"
+
+static char dir[] = "/tmp/leat-test-syscalls-XXXXXX";
+
+/* Errors of these functions; 0: they work. */
+static int pwait2_fails, wait_fails;
+static unsigned int waits;
+
+int
+epoll_pwait2(int fd, struct epoll_event *ev, int n, const struct timespec *timeout,
+	     const sigset_t *mask)
+{
+	int (*libc)(int, struct epoll_event *, int, const struct timespec *, const sigset_t *);
+
+	(void)__atomic_fetch_add(&waits, 1, __ATOMIC_RELAXED);
+	errno = pwait2_fails;
+	*(void **)&libc = dlsym(RTLD_NEXT, "epoll_pwait2");
+	return pwait2_fails != 0 ? -1 : libc(fd, ev, n, timeout, mask);
+}
+
+int
+epoll_wait(int fd, struct epoll_event *ev, int n, int timeout_ms)
+{
+	errno = wait_fails;
+	return wait_fails != 0 ? -1 : epoll_pwait(fd, ev, n, timeout_ms, NULL);
+}
+
+static int
+start(void)
+{
+	const struct leat_tune_start_conf conf = { .program = "test", .dir = dir };
+
+	return leat_tune_start(&conf);
+}
+
+/* Run the control thread for a second. @return number of times that it waited */
+static unsigned int
+waits_in_a_second(void)
+{
+	uint64_t begin, now;
+	unsigned int n;
+
+	waits = 0;
+	assert_int_equal(start(), 0);
+	begin = __atomic_load_n(&tune_block_head()->heartbeat_ns, __ATOMIC_RELAXED);
+	do {
+		(void)sched_yield();
+		now = __atomic_load_n(&tune_block_head()->heartbeat_ns, __ATOMIC_RELAXED);
+	} while (now < begin + NS_PER_S);
+	n = __atomic_load_n(&waits, __ATOMIC_RELAXED);
+	leat_tune_stop();
+	return n;
+}
+
+/*
+ * Old kernels have no epoll_pwait2(), and seccomp filters that don't know it refuse it. The control
+ * thread must not run hot then, nor if it can't wait for events at all.
+ */
+static void
+the_control_thread_sleeps(void **state)
+{
+	static const int errors[] = { 0, ENOSYS, EPERM, EACCES };
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(errors); i++) {
+		pwait2_fails = errors[i];
+		assert_in_range(waits_in_a_second(), 1, 20);
+	}
+	wait_fails = EPERM;
+	assert_in_range(waits_in_a_second(), 1, 500);
+	pwait2_fails = 0;
+	wait_fails = 0;
+}
+
+static int
+setup(void **state)
+{
+	(void)state;
+	return mkdtemp(dir) != NULL ? 0 : -1;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	return rmdir(dir);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_control_thread_sleeps),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
