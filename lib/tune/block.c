@@ -61,19 +61,23 @@ tune_block_at(uint32_t offset)
 	return block.map + offset;
 }
 
-/* Grow the file to at least end bytes. @return false: no room */
-static bool
+/* Grow the file to at least end bytes. @return 0; -EFBIG: that is too large; others: no room */
+static int
 grow_to(uint64_t end)
 {
 	uint64_t room = RTE_ALIGN_CEIL(end, GROW);
+	int err;
 
 	if (end <= block.room)
-		return true;
-	if (room > TUNE_BLOCK_MAX ||
-	    posix_fallocate(block.fd, (off_t)block.room, (off_t)(room - block.room)) != 0)
-		return false;
-	block.room = room;
-	return true;
+		return 0;
+	if (room > TUNE_BLOCK_MAX)
+		return -EFBIG;
+	do
+		err = posix_fallocate(block.fd, (off_t)block.room, (off_t)(room - block.room));
+	while (err == EINTR);
+	if (err == 0)
+		block.room = room;
+	return -err;
 }
 
 static unsigned int
@@ -100,7 +104,7 @@ tune_block_alloc(uint32_t size)
 		offset = f->offset;
 		free(f);
 	} else {
-		if (!grow_to(block.end + whole))
+		if (grow_to(block.end + whole) < 0)
 			return 0;
 		offset = (uint32_t)block.end;
 		block.end += whole;
@@ -189,11 +193,12 @@ head_init(const char *program, uint64_t instance)
 static int
 file_map(void)
 {
+	int ret = grow_to(FIXED_SIZE);
 	void *map;
 
-	if (!grow_to(FIXED_SIZE))
-		return leat_err(ENOSPC, "tune: no room for %zu bytes in its directory",
-				(size_t)FIXED_SIZE);
+	if (ret < 0)
+		return leat_err(-ret, "tune: allocate %zu bytes in its directory: %s",
+				(size_t)FIXED_SIZE, strerror(-ret));
 	map = mmap(NULL, TUNE_BLOCK_MAX, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
 		   block.fd, 0);
 	if (map == MAP_FAILED)

@@ -182,7 +182,7 @@ struct leat_tune_start_conf {
  *   - -EINVAL: a line of the settings file is wrong; the message names it
  *   - -EALREADY: started already
  *   - -EACCES: the directory does not belong to the user, or others have access to it
- *   - -ENOMEM, and errors of open(2), mkdir(2), socket(2), mmap(2)
+ *   - -ENOMEM, and errors of open(2), mkdir(2), socket(2), mmap(2), posix_fallocate(3)
  *
  *   With dir NULL a failure to admit agents is only logged.
  */

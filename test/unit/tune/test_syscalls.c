@@ -4,9 +4,11 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,6 +20,8 @@ static char dir[] = "/tmp/leat-test-syscalls-XXXXXX";
 
 /* Errors of these functions; 0: they work. */
 static int pwait2_fails, wait_fails;
+/* Errors of the next calls of posix_fallocate(), to the first 0. */
+static int fallocate_fails[4], nb_fallocate;
 static unsigned int waits;
 
 int
@@ -37,6 +41,15 @@ epoll_wait(int fd, struct epoll_event *ev, int n, int timeout_ms)
 {
 	errno = wait_fails;
 	return wait_fails != 0 ? -1 : epoll_pwait(fd, ev, n, timeout_ms, NULL);
+}
+
+int
+posix_fallocate(int fd, off_t offset, off_t len)
+{
+	int err = nb_fallocate < (int)RTE_DIM(fallocate_fails) ? fallocate_fails[nb_fallocate] : 0;
+
+	nb_fallocate++;
+	return err != 0 ? err : fallocate(fd, 0, offset, len) == 0 ? 0 : errno;
 }
 
 static int
@@ -87,6 +100,24 @@ the_control_thread_sleeps(void **state)
 	wait_fails = 0;
 }
 
+static void
+the_file_of_measurements_is_allocated(void **state)
+{
+	(void)state;
+	/* A signal is no failure. */
+	nb_fallocate = 0;
+	fallocate_fails[0] = EINTR;
+	fallocate_fails[1] = EINTR;
+	assert_int_equal(start(), 0);
+	assert_int_equal(nb_fallocate, 3);
+	leat_tune_stop();
+	nb_fallocate = 0;
+	fallocate_fails[0] = EDQUOT;
+	assert_int_equal(start(), -EDQUOT);
+	assert_non_null(strstr(leat_err_msg(), strerror(EDQUOT)));
+	fallocate_fails[0] = 0;
+}
+
 static int
 setup(void **state)
 {
@@ -106,6 +137,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_control_thread_sleeps),
+		cmocka_unit_test(the_file_of_measurements_is_allocated),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
