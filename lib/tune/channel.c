@@ -19,9 +19,18 @@ struct leat_tune_channel {
 static const char *
 state_name(int ret, bool ended)
 {
-	if (ret == 0)
+	switch (ret) {
+	case 0:
 		return ended ? "ended" : "open";
-	return ret == -ENOENT ? "absent" : "corrupt";
+	case -ENOENT:
+		return "absent";
+	case -EAGAIN:
+		return "incomplete";
+	case -EPROTO:
+		return "corrupt";
+	default:
+		return "unreadable";
+	}
 }
 
 static void

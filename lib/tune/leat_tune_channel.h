@@ -21,8 +21,9 @@ struct leat_tune_channel;
 
 /**
  * Show agents a channel in shared memory. The channel need not exist yet, and may be removed. While
- * it does not exist, its measurement "state" is "absent". This process only inspects the channel:
- * it does not attach, and the channel's writers and readers do nothing for this process.
+ * it does not exist, its measurement "state" is "absent". The state "unreadable" means that this
+ * process can't open or map it, e.g. for lack of permission. This process only inspects the
+ * channel: it does not attach, and the channel's writers and readers do nothing for this process.
  *
  * @param name
  *   As for leat_channel_create(): "/watch". Copied.
