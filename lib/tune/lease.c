@@ -9,6 +9,7 @@
  *     release                 the same
  *     release with keep       the new values stay
  *     the object is removed   nothing is restored
+ *     leat_tune_stop()        the new values stay: owners may serve no changes any more
  *
  * Restoring values is a change like any other: on the owner's thread, logged, in the history.
  */

@@ -188,7 +188,11 @@ struct leat_tune_start_conf {
  */
 LEAT_API int leat_tune_start(const struct leat_tune_start_conf *conf);
 
-/** End all sessions of agents, and remove the files. Remaining objects stay valid. */
+/**
+ * End all sessions of agents, and remove the files. Remaining objects stay valid. Settings of which
+ * an agent has a lease keep the agent's values: the loops that would apply the former ones may have
+ * ended already.
+ */
 LEAT_API void leat_tune_stop(void);
 
 #ifdef __cplusplus
