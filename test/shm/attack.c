@@ -207,6 +207,22 @@ publish(struct intruder *in)
 			  in->shape.nb; /* the number of the message one round of the ring ago */
 }
 
+void
+intruder_send(struct intruder *in, uint32_t kind, uint32_t len, uint64_t word)
+{
+	struct ring_slot *slot = &in->tx.slots[in->place];
+	unsigned int i;
+
+	for (i = 0; i < RING_WORDS; i++)
+		slot->w[i] = word;
+	in->place = (in->place + 1) & in->tx.mask;
+	slot->next = (uint16_t)in->place;
+	slot->credit = (uint32_t)RING_FIRST;
+	slot->state = RING_POSTED;
+	__atomic_store_n(&slot->head, ring_head(in->nr++, kind & 0xff, kind >> 8 & 0x1f, len),
+			 __ATOMIC_RELEASE);
+}
+
 /* Change a message that was published. */
 static void
 change(struct intruder *in)

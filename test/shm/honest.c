@@ -18,6 +18,8 @@
 /* Bytes beside the memory that the intruder may write: they must stay unchanged. */
 #define FENCE 4096
 #define FENCE_BYTE 0xa5
+/* What a buffer holds when its receive is posted. No message begins with it. */
+#define UNFILLED UINT64_C(0x6c65617420756e66)
 
 struct message {
 	uint64_t magic, nr, size;
@@ -54,6 +56,15 @@ bytes(size_t size)
 	return mem;
 }
 
+static void
+mark_unfilled(uint8_t *buf, size_t size)
+{
+	const uint64_t unfilled = UNFILLED;
+
+	if (size >= sizeof(unfilled))
+		memcpy(buf, &unfilled, sizeof(unfilled));
+}
+
 /* ---- receives ---- */
 
 static void
@@ -62,6 +73,7 @@ post_recv(struct honest *h, unsigned int i)
 	const bool tagged = i >= HONEST_RECVS;
 	struct leat_op *op = &h->recv[i];
 
+	mark_unfilled(h->recv_buf[i], HONEST_SLICE);
 	*op = (struct leat_op){ .type = tagged ? LEAT_OP_TRECV : LEAT_OP_RECV,
 				.peer = LEAT_PEER_ANY,
 				.buf = h->recv_buf[i],
@@ -69,6 +81,21 @@ post_recv(struct honest *h, unsigned int i)
 				.ignore = tagged ? UINT64_MAX : 0,
 				.queue = h->queued ? NULL : LEAT_QUEUE_NONE };
 	CHECK(leat_ep_post(h->ep, &op, 1) == 1, "receive: %s", leat_err_msg());
+}
+
+/* Check that the intruder's message, whatever it holds, was written to the receive's buffer. */
+static void
+on_intruder(struct honest *h, const struct leat_op *op)
+{
+	uint64_t first;
+
+	if (op->status != 0)
+		return;
+	h->intruder_messages++;
+	if (op->len < sizeof(first) || (op->oflags & LEAT_OP_F_WRITTEN) != 0)
+		return;
+	memcpy(&first, op->buf, sizeof(first));
+	CHECK(first != UNFILLED, "a message of %" PRIu64 " B is the buffer's old content", op->len);
 }
 
 static void
@@ -83,8 +110,10 @@ on_recv(struct honest *h, const struct leat_op *op)
 	}
 	CHECK(op->src < HONEST_PEERS, "a message from peer %u", op->src);
 	c = &h->conn[op->src];
-	if (!c->used)
-		return; /* from the intruder, or from an earlier intruder */
+	if (!c->used) {
+		on_intruder(h, op); /* or an earlier intruder */
+		return;
+	}
 	CHECK(op->len >= sizeof(m) && op->oflags == 0, "a message of %" PRIu64 " B", op->len);
 	memcpy(&m, op->buf, sizeof(m));
 	CHECK(m.magic == MAGIC && m.size == op->len, "message of %" PRIu64 " B, says %" PRIu64,
@@ -288,6 +317,8 @@ post_out(struct honest *h, unsigned int i)
 		op->size = sizeof(uint64_t);
 	h->out_buf[i] = out_new(i, op->size);
 	memset(h->out_buf[i], 0, op->size);
+	if (leat_op_is_recv(op))
+		mark_unfilled(h->out_buf[i], op->size);
 	op->buf = h->out_buf[i];
 	if (leat_ep_post(h->ep, &op, 1) == 1)
 		return;
@@ -301,7 +332,7 @@ out_turn(struct honest *h)
 	const uint64_t r = test_random(&h->random);
 	struct leat_op *op = &h->out[r % RTE_DIM(h->out)];
 
-	if (h->intruder == LEAT_PEER_ANY || !h->intruder_up)
+	if (h->intruder == LEAT_PEER_ANY || !h->intruder_up || h->silent)
 		return;
 	if (op->state == LEAT_OP_IDLE)
 		post_out(h, r % RTE_DIM(h->out));
@@ -324,6 +355,8 @@ on_done(struct honest *h, struct leat_op *op)
 		return;
 	}
 	if (op >= h->out && op < h->out + RTE_DIM(h->out)) {
+		if (leat_op_is_recv(op))
+			on_intruder(h, op);
 		out_free(h, (unsigned int)(op - h->out));
 		return;
 	}

@@ -68,6 +68,8 @@ struct honest {
 	bool intruder_up;
 	/* intruders that connected; those that broke the rules */
 	uint32_t intruders, intruders_violated;
+	uint64_t intruder_messages; /* messages of intruders that were received */
+	bool silent;		    /* post no ops to the intruder */
 	struct leat_op out[8]; /* ops to the intruder, and receives for messages of the intruder
 			        * only */
 	uint8_t *out_buf[8];

@@ -80,21 +80,30 @@ begin_life(enum intruder_hello hello)
 		honest_connect(&victim, intruder.addr);
 }
 
-/* Let the intruder write up to max times. @return how many rounds were run */
-static uint64_t
-attack(uint64_t max)
+/* Let a well-formed intruder connect. @return false: the machine was too slow for it */
+static bool
+let_in(void)
 {
-	uint64_t n = 0, i, burst, life = RTE_MIN(max, 1 + test_random(&random_state) % LIFE);
-
 	begin_life(INTRUDER_WELL_FORMED);
 	UNTIL(TRAFFIC_PATIENCE_US, turn(), intruder.up || intruder.ended, "no connection");
 	if (!intruder.up && strstr(intruder.why, "made no progress") != NULL &&
 	    nb_late < LATE_MAX) {
 		nb_late++;
 		end_life();
-		return 0;
+		return false;
 	}
 	CHECK(intruder.up, "a well-formed intruder is turned away: %s", intruder.why);
+	return true;
+}
+
+/* Let the intruder write up to max times. @return how many rounds were run */
+static uint64_t
+attack(uint64_t max)
+{
+	uint64_t n = 0, i, burst, life = RTE_MIN(max, 1 + test_random(&random_state) % LIFE);
+
+	if (!let_in())
+		return 0;
 	while (n < life && intruder.up) {
 		burst = UINT64_C(1) << test_random(&random_state) % 5;
 		for (i = 0; i < burst; i++)
@@ -106,6 +115,46 @@ attack(uint64_t max)
 		honest_disconnect(&victim);
 	end_life();
 	return n;
+}
+
+/*
+ * Send a datagram whose bytes are not in the intruder's buffer, after `before` good ones. The
+ * victim must receive none of its bytes, and no other message, and end the connection.
+ */
+static void
+bad_bytes(uint32_t before, uint32_t flags)
+{
+	const uint32_t violated = victim.intruders_violated;
+	uint64_t first = victim.intruder_messages, n;
+
+	if (!let_in())
+		return;
+	for (n = 1; n <= before; n++) {
+		intruder_send(&intruder, RING_F_INLINE << 8 | LEAT_OP_SEND, 8, n);
+		UNTIL(TRAFFIC_PATIENCE_US, turn(), victim.intruder_messages == first + n,
+		      "the intruder's datagram %" PRIu64 " does not arrive", n);
+	}
+	intruder_send(&intruder, flags << 8 | LEAT_OP_SEND, 1000, intruder.shape.nb_bytes);
+	UNTIL(TRAFFIC_PATIENCE_US, turn(), victim.intruder == LEAT_PEER_ANY,
+	      "the connection survives a datagram whose bytes are not in the buffer");
+	CHECK(victim.intruder_messages == first + before,
+	      "%" PRIu64 " datagrams received, after %" PRIu32 " good ones",
+	      victim.intruder_messages - first, before);
+	CHECK(victim.intruders_violated == violated + 1, "the victim does not say why it ended");
+	end_life();
+}
+
+/* The last datagram of the second half is number 65534 modulo 65536. */
+static void
+all_bad_bytes(void)
+{
+	const uint32_t last = (uint16_t)(UINT16_MAX - 1 - RING_FIRST);
+	unsigned int i;
+
+	victim.silent = true;
+	for (i = 0; i < 16; i++)
+		bad_bytes(i < 8 ? i : last, (i & 1) != 0 ? RING_F_IMM : 0);
+	victim.silent = false;
 }
 
 /* A peer with this hello must never be accepted. */
@@ -138,6 +187,8 @@ play(struct leat_dev *dev, const char *dir, uint64_t rounds)
 	intruder_open(&intruder, dir, datagram, random_state);
 	for (hello = 1; hello < INTRUDER_HELLOS; hello++)
 		bad_hello((enum intruder_hello)hello);
+	if (datagram)
+		all_bad_bytes();
 	while (n < rounds) {
 		n += attack(rounds - n);
 		if (n / 100000 != told) {

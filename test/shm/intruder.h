@@ -85,6 +85,11 @@ void intruder_begin(struct intruder *in, const char *addr, bool listens, enum in
 void intruder_turn(struct intruder *in);
 /* Write once, if the connection is up. Any thread may call this, but one at a time. */
 void intruder_attack(struct intruder *in);
+/*
+ * Send a message: kind is RING_F_* << 8 | type of the op, and all words of the slot, which hold the
+ * payload or its offset, are `word`. The caller waits until the slot is free.
+ */
+void intruder_send(struct intruder *in, uint32_t kind, uint32_t len, uint64_t word);
 /* End the connection, if there is one, and free its memory. */
 void intruder_end(struct intruder *in);
 void intruder_close(struct intruder *in);

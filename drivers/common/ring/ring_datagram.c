@@ -268,27 +268,39 @@ ring_datagram_post_waking(struct leat_ep *ep, struct leat_op **ops, uint16_t n)
 
 /* ---- poll ---- */
 
-/* Fill and finish a receive that was already removed from its list. */
-static void
+/*
+ * Remove a receive from its list, fill it and finish it.
+ * @return false: the message's bytes are not in the sender's buffer, a violation; the receive stays
+ * posted
+ */
+static bool
 deliver(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link,
 	const struct ring_slot *slot, uint64_t head, struct leat_op *op)
 {
-	const uint64_t *w = ring_payload(slot, head);
+	const bool is_inline = (RING_HEAD_FLAGS(head) & RING_F_INLINE) != 0;
 	uint64_t len = RING_HEAD_LEN(head);
 	int status = len > op->size ? -EMSGSIZE : 0;
+	const void *src = ring_payload(slot, head);
 
+	if (!is_inline) {
+		src = ring_rx_bytes(rep, link, ring_payload_at(slot, head), len);
+		if (RING_FOREIGN && unlikely(src == NULL))
+			return false;
+	}
+	ring_take_recv(rep, link, op);
 	op->src = link->id;
 	if (likely(status == 0)) {
-		if ((RING_HEAD_FLAGS(head) & RING_F_INLINE) != 0)
-			ring_copy_small(op->buf, w, len);
+		if (is_inline)
+			ring_copy_small(op->buf, src, len);
 		else
-			ring_datagram_copy(rep, link, op->buf, ring_payload_at(slot, head), len);
+			ring_datagram_copy(rep, op->buf, src, len);
 	}
 	if ((RING_HEAD_FLAGS(head) & RING_F_IMM) != 0) {
 		op->oflags = LEAT_OP_F_IMM;
 		op->imm = slot->w[0];
 	}
 	leat_op_finish_as(ep, op, status, len, true);
+	return true;
 }
 
 /*
@@ -312,9 +324,8 @@ rx_general(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uint
 			LEAT_STAT_ADD(rep->lost.too_long, 1);
 		} else if (unlikely(op == NULL)) {
 			LEAT_STAT_ADD(rep->lost.unreceived, 1);
-		} else {
-			ring_take_recv(rep, link, op);
-			deliver(ep, rep, link, slot, head, op);
+		} else if (unlikely(!deliver(ep, rep, link, slot, head, op))) {
+			break;
 		}
 		nr++;
 		ring_credit(link, slot->credit);

@@ -425,15 +425,11 @@ ring_recv_run(struct leat_ep *ep, struct ring_ep *rep, struct leat_op **ops, uin
 	return i;
 }
 
-/* Copy a datagram to dst from the producer's buffer, where it begins at `at`. */
+/* Copy a datagram to dst from src in the producer's buffer. */
 static __rte_always_inline void
-ring_datagram_copy(struct ring_ep *rep, struct ring_link *link, void *dst, uint64_t at,
-		   uint64_t len)
+ring_datagram_copy(struct ring_ep *rep, void *dst, const void *src, uint64_t len)
 {
-	const void *src = ring_rx_bytes(rep, link, at, len);
-
-	if (likely(src != NULL))
-		ring_copy_large(dst, src, len);
+	ring_copy_large(dst, src, len);
 	rep->copy_left -= (int64_t)len;
 }
 
@@ -487,10 +483,16 @@ ring_rx_run(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uin
 			__builtin_unreachable(); /* recv_gaps is 0: every entry has an op */
 		if (unlikely(q->head != op || op->size < len || op->flags != 0))
 			break;
-		if (datagram && (RING_HEAD_FLAGS(head) & RING_F_INLINE) == 0)
-			ring_datagram_copy(rep, link, op->buf, ring_payload_at(slot, head), len);
-		else
+		if (datagram && (RING_HEAD_FLAGS(head) & RING_F_INLINE) == 0) {
+			const void *src = ring_rx_find(link, ring_payload_at(slot, head), len);
+
+			/* The general path records the violation. */
+			if (RING_FOREIGN && unlikely(src == NULL))
+				break;
+			ring_datagram_copy(rep, op->buf, src, len);
+		} else {
 			ring_copy_small(op->buf, &slot->w[0], len);
+		}
 		leat_op_run_received(q, op, link->id, len);
 		*out++ = op;
 		bytes += len;
@@ -510,8 +512,6 @@ ring_rx_run(struct leat_ep *ep, struct ring_ep *rep, struct ring_link *link, uin
 	ring_credit(link, credit);
 	ring_rx_publish(link);
 	rep->recv_head = recv;
-	if (datagram && unlikely(ring_violated(link)))
-		ring_link_rx_off(link);
 	leat_op_run_received_end(ep, out, n, bytes);
 	return n;
 }

@@ -60,23 +60,29 @@ ring_rx_place(const struct ring_link *link, uint16_t place)
 
 /*
  * Find len bytes in the producer's buffer. at is their address, or with RING_FOREIGN their offset.
- * @return NULL: they are not all in the buffer, a violation
+ * @return NULL: they are not all in the buffer, a violation, which is not recorded yet
  */
 static inline const void *
-ring_rx_bytes(struct ring_ep *rep, struct ring_link *link, uint64_t at, uint64_t len)
+ring_rx_find(const struct ring_link *link, uint64_t at, uint64_t len)
 {
 #if RING_FOREIGN
-	const void *bytes = ring_moves_bytes(&link->moves, at, len);
-
-	if (unlikely(bytes == NULL))
-		ring_violation(rep, link, "a message's bytes are not in its buffer");
-	return bytes;
+	return ring_moves_bytes(&link->moves, at, len);
 #else
-	RTE_SET_USED(rep);
 	RTE_SET_USED(link);
 	RTE_SET_USED(len);
 	return (const void *)(uintptr_t)at;
 #endif
+}
+
+/* As ring_rx_find(), but record a violation. */
+static inline const void *
+ring_rx_bytes(struct ring_ep *rep, struct ring_link *link, uint64_t at, uint64_t len)
+{
+	const void *bytes = ring_rx_find(link, at, len);
+
+	if (RING_FOREIGN && unlikely(bytes == NULL))
+		ring_violation(rep, link, "a message's bytes are not in its buffer");
+	return bytes;
 }
 
 /* Is this a valid head of a message? head is the caller's copy, which no peer can change. */
