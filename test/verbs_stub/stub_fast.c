@@ -205,7 +205,8 @@ stub_recv_list(struct stub_rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **
 {
 	for (; wr != NULL; wr = wr->next) {
 		if (__builtin_expect(rq->tail - rq->head == rq->size || sim.rroom == 0, 0)) {
-			*bad = wr;
+			if (!sim.no_bad)
+				*bad = wr;
 			return ENOMEM;
 		}
 		rq->ring[rq->tail++ & rq->mask] = wr->wr_id;

@@ -121,7 +121,7 @@ flush(struct vb_ep *e, struct rx_batch *b)
 	e->posts++;
 	if (unlikely(ibv_post_srq_recv(e->srq, b->wr, &bad) != 0)) {
 		/* The SRQ had room for these receives: a refusal means that the device failed. */
-		for (wr = bad; wr != NULL; wr = wr->next) {
+		for (wr = bad == NULL ? b->wr : bad; wr != NULL; wr = wr->next) {
 			struct leat_op *op = e->slots[wr->wr_id].op;
 
 			if (e->slots[wr->wr_id].cancel)

@@ -29,6 +29,8 @@ vb_ud_rx_flush(struct vb_ud *u, struct vb_ud_rx_batch *b)
 
 	if (unlikely(ibv_post_recv(u->qp, b->wr, &bad) != 0)) {
 		/* The queue had room for these receives: a refusal means that the device failed. */
+		if (bad == NULL)
+			bad = b->wr;
 		for (wr = bad; wr != NULL; wr = wr->next)
 			u->rq_tail--;
 		for (wr = bad; wr != NULL; wr = wr->next)

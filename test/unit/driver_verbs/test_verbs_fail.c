@@ -356,6 +356,34 @@ receives(void **state)
 	}
 }
 
+/* A device that refuses receives and does not say which: none of them was accepted. */
+static void
+receives_no_bad(void **state)
+{
+	unsigned int dev;
+	uint32_t i;
+
+	(void)state;
+	for (dev = 0; dev < STUB_DEVS; dev++) {
+		struct stub_ep *s = stub_open(dev, 1, 0);
+
+		stub_make(s, 0, 10, 0);
+		for (i = 0; i < 10; i++) {
+			s->ops[i].type = LEAT_OP_RECV;
+			s->ops[i].peer = LEAT_PEER_ANY;
+		}
+		sim.rroom = 0;
+		sim.no_bad = true;
+		assert_int_equal(stub_post(s, 0, 10), 10);
+		assert_int_equal(leat_ep_inflight(s->ep), 0);
+		stub_collect(s);
+		assert_int_equal(s->nb_back, 10);
+		for (i = 0; i < 10; i++)
+			assert_int_equal(s->ops[i].status, -EIO);
+		stub_close(s);
+	}
+}
+
 /* If the queue pair for an accepted request can't be set up, the event says why. */
 static void
 accept_fails(void **state)
@@ -381,11 +409,12 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(refused),   cmocka_unit_test(fails_midway),
-		cmocka_unit_test(two_peers), cmocka_unit_test(lies),
-		cmocka_unit_test(breaks),    cmocka_unit_test(leaves),
-		cmocka_unit_test(silence),   cmocka_unit_test(cqs_full),
-		cmocka_unit_test(receives),  cmocka_unit_test(accept_fails),
+		cmocka_unit_test(refused),	cmocka_unit_test(fails_midway),
+		cmocka_unit_test(two_peers),	cmocka_unit_test(lies),
+		cmocka_unit_test(breaks),	cmocka_unit_test(leaves),
+		cmocka_unit_test(silence),	cmocka_unit_test(cqs_full),
+		cmocka_unit_test(receives),	cmocka_unit_test(receives_no_bad),
+		cmocka_unit_test(accept_fails),
 	};
 
 	return cmocka_run_group_tests(tests, stub_start, stub_stop);
