@@ -82,7 +82,7 @@ ring_share_withdraw(struct ring_ep *rep, uint32_t region)
 	for (i = 0; i < rep->nb_links; i++) {
 		if (ring_share_touched(rep->links[i]) == (uint64_t)region + 1)
 			return leat_err(EBUSY,
-					"%s: deregister memory: a peer uses it at this moment",
+					"%s: deregister memory: a peer is using it; try again",
 					leat_ep_name(rep->ep));
 	}
 	return 0;
