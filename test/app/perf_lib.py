@@ -211,7 +211,7 @@ def case(fn):
 
 
 def main(before=None):
-    """Run all cases, or those named on the command line after the other arguments."""
+    """Run all cases; skip them all if before() raises Skipped."""
     skip_all = None
     if before is not None:
         try:
