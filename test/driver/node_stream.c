@@ -263,7 +263,7 @@ check_message(struct ct_node *n, struct ct_stream *s, const struct ct_slot *slot
 	if (n->info.imm_size < 8)
 		mask = (UINT64_C(1) << n->info.imm_size * 8) - 1;
 	if ((op->oflags & LEAT_OP_F_WRITTEN) != 0) {
-		if (op->len != 0 && op->len != slot->size && (spec->check & CT_NOLEN) == 0)
+		if (op->len != 0 && op->len != slot->size)
 			return wrong(s, slot, "%" PRIu64 " B written, expected %" PRIu64, op->len,
 				     slot->size),
 			       false;

@@ -89,7 +89,6 @@ struct ct_conf {
 #define CT_SRC 0x10	/* src is ct_spec.src */
 #define CT_OLD 0x20	/* atomics: old value is compare + i * operand (no other user) */
 #define CT_CASLOOP 0x40 /* CMP_SWAP until it succeeded count times, each adding 1 */
-#define CT_NOLEN 0x80	/* a RECV that a WRITE_IMM completed may have any length */
 
 /* Queue of a stream; CT_Q_OWN + i: the i-th queue of the endpoint's own. */
 #define CT_Q_DEFAULT 0
