@@ -262,8 +262,10 @@ by_sockaddr(struct vb_dev *d, const struct sockaddr_storage *ss, const char *wha
 		if (id->verbs != NULL)
 			snprintf(name, sizeof(name), "%s", ibv_get_device_name(id->verbs->device));
 		port = id->port_num;
+		err = ENODEV; /* of an address without a device, such as 127.0.0.1 */
+	} else {
+		err = errno;
 	}
-	err = errno;
 	if (id != NULL)
 		(void)rdma_destroy_id(id);
 	rdma_destroy_event_channel(ch);

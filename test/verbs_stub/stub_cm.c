@@ -126,13 +126,15 @@ rdma_destroy_id(struct rdma_cm_id *id)
 	return 0;
 }
 
-/* Every local address belongs to sim0. */
+/* Every local address belongs to sim0; with sim.no_device, to no device. */
 int
 rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 {
 	struct stub_id *s = (struct stub_id *)id;
 
 	(void)addr;
+	if (sim.no_device)
+		return 0;
 	s->ctx.device = ibv_get_device_list(NULL)[0];
 	id->verbs = &s->ctx;
 	id->port_num = 1;

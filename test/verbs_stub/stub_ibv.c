@@ -45,7 +45,7 @@ is_fast(const struct ibv_context *ctx)
 void
 stub_reset(void)
 {
-	sim.hold = sim.silent = sim.no_bad = false;
+	sim.hold = sim.silent = sim.no_bad = sim.no_device = false;
 	sim.room = sim.rroom = STUB_NO_LIMIT;
 	sim.modify_err = sim.destroy_err = 0;
 	sim.odp = UINT32_MAX;

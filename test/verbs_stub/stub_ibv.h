@@ -39,6 +39,7 @@ struct sim {
 	uint64_t room;	 /* sends that are accepted before one is refused */
 	uint64_t rroom;	 /* receives that are accepted before one is refused */
 	bool no_bad;	 /* a refused list of receives does not say which request was refused */
+	bool no_device;	 /* rdma_bind_addr() finds no device for an address */
 	int modify_err;	 /* errno of a refused change of a queue pair's state; 0: none */
 	int destroy_err; /* errno that destroy calls return although they destroy; 0: none */
 	uint32_t odp;	 /* sim0's on-demand paging: enum ibv_odp_transport_cap_bits; 0: none */

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What the driver logs when it can't destroy the objects that it created to learn a device's
- * limits.
+ * What the driver says when it finds no device for an address, and when it can't destroy the
+ * objects that it created to learn a device's limits.
  */
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <leat_cmocka.h>
@@ -16,6 +17,32 @@
 #include <leat_fabric.h>
 
 #include "stub_ibv.h"
+
+/* rdma_bind_addr() succeeds for 127.0.0.1, but finds no device, and sets no errno. */
+static void
+test_no_device(void **state)
+{
+	static char prog[] = "test_verbs", tel[] = "--no-telemetry", pci[] = "--no-pci";
+	static char log[] = "--log-level=leat.*:error";
+	static char d0[] = "--vdev=fabric_verbs0,addr=127.0.0.1";
+	char *argv[] = { prog, tel, pci, log, d0, NULL };
+	/* EAL starts only once in a process. */
+	pid_t child = fork();
+	int status;
+
+	(void)state;
+	assert_true(child >= 0);
+	if (child == 0) {
+		sim.no_device = true;
+		if (leat_init(RTE_DIM(argv) - 1, argv) != -ENODEV)
+			_exit(1);
+		fprintf(stderr, "%s\n", leat_err_msg());
+		_exit(strstr(leat_err_msg(), "no RDMA device has that address") == NULL ||
+		      strstr(leat_err_msg(), "(No such device)") == NULL);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
 
 /* ibv_destroy_*() and ibv_dealloc_pd() return the error; errno has none. */
 static void
@@ -55,6 +82,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_no_device),
 		cmocka_unit_test(test_destroy_fails),
 	};
 
