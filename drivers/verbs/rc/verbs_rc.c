@@ -202,20 +202,11 @@ rc_teardown(struct vb_ep *e, int status, int recv_status)
 static void
 rc_quiesce(struct vb_ep *e)
 {
-	uint32_t i;
-
-	if (e->ep->tx_room == e->tx_depth) {
+	if (e->ep->tx_room == e->tx_depth)
 		rc_teardown(e, -ESHUTDOWN, -ECANCELED);
-		return;
-	}
-	/* Sends continue; meanwhile take back the receives that can be taken back. */
-	for (i = 0; i < e->rx_depth; i++) {
-		struct leat_op *op = e->slots[i].op;
-
-		if (op != NULL && !e->slots[i].cancel)
-			/* if it fails (-EOPNOTSUPP), rc_teardown() finishes the receive */
-			(void)vb_rx_cancel(e, op);
-	}
+	else
+		/* Sends continue; meanwhile take back the receives that can be taken back. */
+		vb_rx_cancel_all(e);
 }
 
 static void

@@ -69,6 +69,8 @@ uint32_t vb_rx_post(struct vb_ep *e, struct leat_op **ops, uint32_t n);
 void vb_rx_done(struct vb_ep *e, const struct ibv_wc *wc, int n);
 /* See struct leat_driver.cancel. */
 int vb_rx_cancel(struct vb_ep *e, struct leat_op *op);
+/* Take back all receives that can be taken back, in a time that grows with their number only. */
+void vb_rx_cancel_all(struct vb_ep *e);
 /* Continue taking receives back. */
 void vb_rx_step(struct vb_ep *e);
 /*

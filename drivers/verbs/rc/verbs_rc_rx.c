@@ -470,6 +470,29 @@ slot_of(const struct vb_ep *e, const struct leat_op *op)
 	return i;
 }
 
+/* Finish a receive that was already removed from sw_queue. */
+static void
+canceled(struct vb_ep *e, uint32_t s)
+{
+	struct leat_op *op = e->slots[s].op;
+
+	slot_put(e, s);
+	leat_op_finish(e->ep, op, -ECANCELED, 0);
+}
+
+/* Begin to take a receive back from the SRQ. */
+static int
+recall(struct vb_ep *e, uint32_t s)
+{
+	if (vb_loop_open(e) < 0)
+		return -EOPNOTSUPP;
+	e->slots[s].cancel = true;
+	e->nb_cancel++;
+	e->drain = true;
+	vb_rx_step(e);
+	return 0;
+}
+
 int
 vb_rx_cancel(struct vb_ep *e, struct leat_op *op)
 {
@@ -480,19 +503,25 @@ vb_rx_cancel(struct vb_ep *e, struct leat_op *op)
 	s = slot_of(e, op);
 	if (s == e->rx_depth)
 		return -EOPNOTSUPP;
-	if (!e->slots[s].srq_posted) {
-		sw_remove(e, s);
-		slot_put(e, s);
-		leat_op_finish(e->ep, op, -ECANCELED, 0);
-		return 0;
-	}
-	if (vb_loop_open(e) < 0)
-		return -EOPNOTSUPP;
-	e->slots[s].cancel = true;
-	e->nb_cancel++;
-	e->drain = true;
-	vb_rx_step(e);
+	if (e->slots[s].srq_posted)
+		return recall(e, s);
+	sw_remove(e, s);
+	canceled(e, s);
 	return 0;
+}
+
+void
+vb_rx_cancel_all(struct vb_ep *e)
+{
+	uint32_t i;
+
+	while (e->nb_sw > 0)
+		canceled(e, sw_pop(e));
+	for (i = 0; i < e->rx_depth; i++) {
+		if (e->slots[i].op != NULL && !e->slots[i].cancel)
+			/* if it fails (-EOPNOTSUPP), vb_rx_drop() finishes the receive */
+			(void)recall(e, i);
+	}
 }
 
 void

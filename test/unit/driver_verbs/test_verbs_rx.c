@@ -286,6 +286,7 @@ check(void)
 		assert_int_equal(next[i], from[i].next);
 }
 
+/* Cancel the receives one by one, or as a quiesce does. */
 static void
 end_all(void)
 {
@@ -294,7 +295,9 @@ end_all(void)
 	for (i = 0; i < PEERS; i++)
 		complete(i);
 	collect();
-	for (i = 0; i < nb_posted; i++)
+	if (nb_posted % 2 != 0)
+		vb_rx_cancel_all(&e);
+	for (i = 0; i < nb_posted && nb_posted % 2 == 0; i++)
 		cancel(i);
 	for (k = 0; k < 1000 && nb_seen < nb_posted; k++) {
 		loop();
