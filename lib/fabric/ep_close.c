@@ -72,11 +72,14 @@ int
 leat_ep_shutdown(struct leat_ep *ep, uint64_t timeout_us)
 {
 	struct leat_ep_ctrl *c = ep->ctrl;
+	uint64_t deadline = leat_time_add(leat_now(), leat_us_to_cycles(timeout_us));
 
-	if (c->state != LEAT_EP_OPEN)
+	if (c->state != LEAT_EP_OPEN) {
+		c->shut_deadline = RTE_MIN(c->shut_deadline, deadline);
 		return leat_err(EALREADY, "%s: shutdown: it was asked for before", c->name);
+	}
 	LEAT_EP_STATE_SET(c, LEAT_EP_DRAINING);
-	c->shut_deadline = leat_time_add(leat_now(), leat_us_to_cycles(timeout_us));
+	c->shut_deadline = deadline;
 	leat_ep_post_set(ep, leat_ep_closed_post);
 	ep->post_soon = NULL;
 	c->driver->ep_quiesce(ep);
@@ -125,7 +128,8 @@ leat_ep_stop(struct leat_ep *ep, uint64_t timeout_us, void (*done)(struct leat_o
 	uint64_t limit = leat_us_to_cycles(ABORT_LIMIT_US), aborted = 0;
 	char what[128];
 
-	(void)leat_ep_shutdown(ep, timeout_us); /* -EALREADY: wait for the shutdown under way */
+	/* -EALREADY: wait for the shutdown under way, at most until the earlier deadline. */
+	(void)leat_ep_shutdown(ep, timeout_us);
 	while (c->state != LEAT_EP_SHUT || ep->nb_ready > 0) {
 		uint16_t n = poll_done(ep, done, arg);
 

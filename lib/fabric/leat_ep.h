@@ -301,8 +301,8 @@ LEAT_API enum leat_peer_state leat_ep_peer_state(const struct leat_ep *ep, uint1
  * Begin to close: nothing more can be posted, receives are cancelled, and sends in flight have
  * timeout_us microseconds to complete. Go on with poll and events until LEAT_EV_SHUTDOWN. When the
  * time is up, the ops still in flight are named in the log and aborted: they come back with
- * -ESHUTDOWN.
- * @return 0; -EALREADY: the endpoint is closing or closed
+ * -ESHUTDOWN. A further call can make the deadline earlier, not later.
+ * @return 0; -EALREADY: the endpoint is closing (an earlier deadline has taken effect) or closed
  */
 LEAT_API int leat_ep_shutdown(struct leat_ep *ep, uint64_t timeout_us);
 
@@ -316,7 +316,8 @@ LEAT_API int leat_ep_destroy(struct leat_ep *ep);
 
 /**
  * Shut down, poll and destroy an endpoint in one call. It blocks for at most about timeout_us, and
- * then for as long as the device takes to give back the aborted ops. Events are dropped.
+ * then for as long as the device takes to give back the aborted ops. Events are dropped. If the
+ * endpoint is closing already, the earlier one of the two deadlines counts.
  * @param ep the endpoint
  * @param timeout_us time in which ops may end by themselves, microseconds; then they are aborted
  * @param done called with each op that comes back; may be NULL

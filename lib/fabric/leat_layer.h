@@ -80,7 +80,8 @@ int leat_layer_register(const struct leat_layer *layer);
 struct leat_ep *leat_ep_create_inner(struct leat_ep *outer, const struct leat_ep_conf *conf);
 
 /*
- * Shut down an endpoint as leat_ep_close() does, without destroying it.
+ * Shut down an endpoint as leat_ep_close() does, without destroying it. If it is shutting down
+ * already, the earlier one of the two deadlines counts.
  * @return as leat_ep_close()
  */
 int leat_ep_stop(struct leat_ep *ep, uint64_t timeout_us,

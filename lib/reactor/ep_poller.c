@@ -165,9 +165,10 @@ reactor_ep_draining(struct leat_poller *p, uint64_t now)
 }
 
 /*
- * Shut the endpoint down, on the first call. The shutdown gets seven eighths of the time that is
- * left until the reactor's deadline. So ops that have to be aborted when the shutdown's time is up
- * still come back before that deadline. A paused poller can't come to rest, so it is resumed.
+ * Shut the endpoint down, on the first call, and again when a further stop has moved the reactor's
+ * deadline to an earlier time. The shutdown gets seven eighths of the time that is left until the
+ * deadline. So ops that have to be aborted when the shutdown's time is up still come back before
+ * that deadline. A paused poller can't come to rest, so it is resumed.
  */
 void
 reactor_ep_stop_begin(struct leat_poller *p, uint64_t now)
@@ -176,16 +177,17 @@ reactor_ep_stop_begin(struct leat_poller *p, uint64_t now)
 	uint64_t left, us;
 	int ret;
 
-	if (p->ep.asked)
+	if (p->ep.asked && r->stop_deadline >= p->ep.asked_until)
 		return;
 	p->ep.asked = true;
+	p->ep.asked_until = r->stop_deadline;
 	left = r->stop_deadline - RTE_MIN(now, r->stop_deadline);
 	us = r->stop_deadline == UINT64_MAX ? UINT64_MAX
 					    : leat_cycles_to_ns(left - left / 8) / 1000;
 	if (p->state == LEAT_POLLER_PAUSED && leat_poller_resume(p) < 0)
 		LEAT_LOG(WARNING, reactor, "%s: %s", r->name, leat_err_msg());
 	ret = leat_ep_shutdown(p->ep.ep, us);
-	p->ep.expected = ret == 0;
+	p->ep.expected |= ret == 0;
 	if (ret < 0 && ret != -EALREADY)
 		LEAT_LOG(WARNING, reactor, "%s: shutdown of %s: %s", r->name, p->name,
 			 leat_err_msg());

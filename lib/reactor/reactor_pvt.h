@@ -60,8 +60,9 @@ struct ep_poller {
 	bool expected;	     /* that call succeeded: LEAT_EV_SHUTDOWN will follow */
 	bool watched;	     /* fd is in the reactor's epoll set */
 	int fd;
-	uint16_t burst;	 /* maximum number of ops of one leat_ep_poll() */
-	uint16_t budget; /* maximum number of bursts in a turn */
+	uint16_t burst;	      /* maximum number of ops of one leat_ep_poll() */
+	uint16_t budget;      /* maximum number of bursts in a turn */
+	uint64_t asked_until; /* if asked: the reactor's deadline for which that call was made */
 };
 
 struct leat_poller {

@@ -494,6 +494,39 @@ test_close_hands_everything_back(void **state)
 	assert_int_equal(mock_nb_eps, 0);
 }
 
+/* While an endpoint closes, a call with an earlier deadline takes effect; a later one does not. */
+static void
+test_shutdown_sooner(void **state)
+{
+	struct leat_ep *ep = ep_new();
+	struct leat_op s = { .type = LEAT_OP_SEND, .peer = peer_up(ep) };
+	int n = 0;
+
+	(void)state;
+	post1(ep, &s);
+	assert_int_equal(leat_ep_shutdown(ep, UINT64_MAX), 0);
+	clock_ns += 1000 * 1000;
+	assert_int_equal(leat_ep_shutdown(ep, 1000), -EALREADY);
+	assert_int_equal(leat_ep_shutdown(ep, 2000), -EALREADY);
+	clock_ns += 999 * 1000;
+	assert_int_equal(leat_ep_events(ep, NULL, 0), 0);
+	assert_int_equal(mock.nb_abort, 0);
+	clock_ns += 1 * 1000;
+	assert_int_equal(leat_ep_events(ep, NULL, 0), 0);
+	assert_int_equal(mock.nb_abort, 1);
+	/* The abort has begun: the time of this call changes nothing. */
+	assert_int_equal(leat_ep_close(ep, UINT64_MAX, count_op, &n), -ETIMEDOUT);
+	assert_int_equal(n, 1);
+
+	ep = ep_new();
+	s = (struct leat_op){ .type = LEAT_OP_SEND, .peer = peer_up(ep) };
+	post1(ep, &s);
+	assert_int_equal(leat_ep_shutdown(ep, UINT64_MAX), 0);
+	assert_int_equal(leat_ep_close(ep, 0, count_op, &n), -ETIMEDOUT);
+	assert_int_equal(n, 2);
+	assert_int_equal(mock_nb_eps, 0);
+}
+
 static void
 test_regions(void **state)
 {
@@ -595,6 +628,7 @@ main(void)
 		cmocka_unit_test(test_shutdown_drains),
 		cmocka_unit_test(test_shutdown_aborts),
 		cmocka_unit_test(test_close_hands_everything_back),
+		cmocka_unit_test(test_shutdown_sooner),
 		cmocka_unit_test(test_regions),
 		cmocka_unit_test(test_listen),
 	};

@@ -247,6 +247,59 @@ test_ep_stop_aborts(void **state)
 }
 
 /*
+ * A stop without a deadline has shut the endpoint down, then a second one sets a deadline: the send
+ * is aborted before that deadline. A third one with a later deadline changes nothing.
+ */
+static void
+test_ep_stop_sooner(void **state)
+{
+	struct app a;
+	uint64_t begin;
+
+	(void)state;
+	app_init(&a);
+	post_send(&a);
+	leat_reactor_stop(a.r, LEAT_REACTOR_STOP_NO_DEADLINE);
+	test_turns(a.r, 10);
+	test_clock += 1000 * MS;
+	test_turns(a.r, 10);
+	assert_int_equal(mock.nb_quiesce, 1);
+	assert_int_equal(a.ops, 0);
+
+	begin = test_clock;
+	leat_reactor_stop(a.r, 100000);
+	test_turns(a.r, 1);
+	leat_reactor_stop(a.r, 1000000);
+	assert_int_equal(test_turns_until_stopped(a.r), -ETIMEDOUT);
+	assert_in_range(test_clock - begin, 87 * MS, 90 * MS);
+	assert_non_null(strstr(leat_err_msg(), "aborted"));
+	assert_int_equal(a.ops, 1);
+	assert_int_equal(a.last_status, -ESHUTDOWN);
+	assert_int_equal(a.shutdowns, 1);
+	assert_int_equal(mock.nb_quiesce, 1);
+	assert_int_equal(leat_ep_destroy(a.ep), 0);
+	assert_int_equal(leat_reactor_destroy(a.r), 0);
+}
+
+/* A stop also shortens a shutdown that the application began itself. */
+static void
+test_ep_stop_after_shutdown(void **state)
+{
+	struct app a;
+
+	(void)state;
+	app_init(&a);
+	post_send(&a);
+	assert_int_equal(leat_ep_shutdown(a.ep, UINT64_MAX), 0);
+	leat_reactor_stop(a.r, 100000);
+	assert_int_equal(test_turns_until_stopped(a.r), -ETIMEDOUT);
+	assert_non_null(strstr(leat_err_msg(), "aborted"));
+	assert_int_equal(a.ops, 1);
+	assert_int_equal(leat_ep_destroy(a.ep), 0);
+	assert_int_equal(leat_reactor_destroy(a.r), 0);
+}
+
+/*
  * If the device completes no op, the reactor stops at its deadline, and the error names what is
  * left.
  */
@@ -397,6 +450,8 @@ main(void)
 		CASE(test_ep_removed_by_itself),
 		CASE(test_ep_stop),
 		CASE(test_ep_stop_aborts),
+		CASE(test_ep_stop_sooner),
+		CASE(test_ep_stop_after_shutdown),
 		CASE(test_ep_stop_stuck),
 		CASE(test_ep_already_shut),
 		CASE(test_ep_drain),
