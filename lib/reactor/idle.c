@@ -331,7 +331,9 @@ reactor_idle(struct leat_reactor *r, uint64_t now)
 	 * message may have given it work since.
 	 */
 	if (unlikely(r->again || reactor_ready(r))) {
-		r->again = false;
+		/* leat_reactor_turn() clears it itself, after it has read it. */
+		if (!r->by_turns)
+			r->again = false;
 		r->idle_since = 0;
 		return now;
 	}

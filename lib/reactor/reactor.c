@@ -574,7 +574,7 @@ leat_reactor_turn(struct leat_reactor *r)
 {
 	uint32_t state = RLX_LOAD(r->state);
 	struct leat_reactor *outer;
-	bool worked;
+	bool worked, more;
 	int ret;
 
 	if (unlikely(state == LEAT_REACTOR_READY)) {
@@ -592,7 +592,9 @@ leat_reactor_turn(struct leat_reactor *r)
 	outer = reactor_self_set(r);
 	turn(r, leat_now(), &worked);
 	self = outer;
+	more = r->again;
+	r->again = false;
 	if (unlikely(r->done))
 		leave(r, r->result);
-	return worked || (!r->done && reactor_ready(r));
+	return worked || (!r->done && (more || reactor_ready(r)));
 }

@@ -230,11 +230,13 @@ round_of(enum leat_idle_policy policy, enum giver what)
 
 		assert_true(ret >= 0);
 		/* A turn that leaves work returns 1: after 0, a program's own loop may sleep. */
-		if (app.work)
+		if (app.work || app.found)
 			assert_int_equal(ret, 1);
 	}
 	assert_int_equal(app.done, 1);
 	assert_int_equal(idled, 0);
+	/* The turn that found the work returned 1; after it there is no more. */
+	assert_int_equal(leat_reactor_turn(app.r), 0);
 	assert_int_equal(leat_reactor_destroy(app.r), 0);
 }
 
