@@ -51,6 +51,23 @@ list_empty(const struct leat_wheel_link *head)
 	return head->next == head;
 }
 
+static void
+list_clear(struct leat_wheel *w, struct leat_wheel_link *head)
+{
+	while (!list_empty(head))
+		leat_wheel_del(w, node_of(head->next));
+}
+
+void
+leat_wheel_clear(struct leat_wheel *w)
+{
+	unsigned int i;
+
+	list_clear(w, &w->due);
+	for (i = 0; i < LEAT_WHEEL_LEVELS * LEAT_WHEEL_SLOTS; i++)
+		list_clear(w, &w->slot[i]);
+}
+
 static struct leat_wheel_link *
 slot_of(struct leat_wheel *w, unsigned int level, uint64_t n)
 {

@@ -172,6 +172,9 @@ leat_wheel_del(struct leat_wheel *w, struct leat_wheel_node *node)
 		w->next = UINT64_MAX;
 }
 
+/** Delete all timers; their callbacks will not be called. Looks at each slot. */
+LEAT_API void leat_wheel_clear(struct leat_wheel *w);
+
 /** Private: change the expiry of a queued timer if it stays in its slot. */
 static inline bool
 leat_wheel_keep(struct leat_wheel *w, struct leat_wheel_node *node, uint64_t expiry)

@@ -111,10 +111,12 @@ struct leat_reactor_stats {
 LEAT_API struct leat_reactor *leat_reactor_create(const struct leat_reactor_conf *conf);
 
 /**
- * Free a reactor and its pollers. Timers that are still started never fire. Descriptors that are
- * still added (leat_fd.h) are removed, with a warning. Messages that the reactor never ran (it was
- * not run, or was driven by leat_reactor_turn() and not stopped) are dropped: with a warning, or
- * through the function given to leat_reactor_call_drop(). No other thread may be sending a message.
+ * Free a reactor and its pollers. Timers that are still started are stopped, and never fire: a
+ * later leat_timer_stop() has no effect, and they may be started on another reactor. Descriptors
+ * that are still added (leat_fd.h) are removed, with a warning. Messages that the reactor never ran
+ * (it was not run, or was driven by leat_reactor_turn() and not stopped) are dropped: with a
+ * warning, or through the function given to leat_reactor_call_drop(). No other thread may be
+ * sending a message.
  *
  * @return
  *   0 (also for NULL), or -EBUSY: the reactor is running (or, with leat_reactor_turn(), in a turn).

@@ -51,7 +51,8 @@ struct leat_timer;
 typedef void (*leat_timer_fn)(struct leat_timer *timer, void *arg, uint64_t now);
 
 /**
- * A timer. Set up with leat_timer_init(); the fields are private. While started it must not move.
+ * A timer. Set up with leat_timer_init(); the fields are private. While started it must not move
+ * or be freed. leat_reactor_destroy() stops it.
  */
 struct leat_timer {
 	struct leat_wheel_node node;  /**< entry in the reactor's timer wheel, with the expiry */

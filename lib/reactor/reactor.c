@@ -219,6 +219,8 @@ leat_reactor_destroy(struct leat_reactor *r)
 			  !RLX_LOAD(r->by_turns)))
 		return leat_err(EBUSY, "%s: destroy: it is running; stop it first", r->name);
 	leat_tune_del(r->tune);
+	/* Do this first: drop and release functions may free objects that hold timers. */
+	leat_wheel_clear(&r->wheel);
 	lost = reactor_messages_drop(r);
 	if (lost > 0)
 		LEAT_LOG(WARNING, reactor, "%s: destroyed, %u messages were never run", r->name,

@@ -436,6 +436,40 @@ test_tick_lengths(void **state)
 #define RANDOM_TIMERS 500
 #define RANDOM_STEPS 20000
 
+/* A cleared wheel is empty, whichever lists held its timers, and can be used again. */
+static void
+test_clear(void **state)
+{
+	const uint64_t delays[] = { 0, TICK, TURN, 40 * TURN, 100000 * TURN, UINT64_MAX - START };
+	struct timer t[3 + RTE_DIM(delays)];
+	unsigned int i;
+
+	(void)state;
+	memset(t, 0, sizeof(t));
+	leat_wheel_clear(&wheel);
+	/* The run fires one timer, and leaves two in the list of those that are due. */
+	for (i = 0; i < 3; i++)
+		leat_wheel_add(&wheel, &t[i].node, START + 5 * TICK);
+	assert_int_equal(leat_wheel_run(&wheel, START + 6 * TICK, on_timer, &wheel, 1), 1);
+	for (; i < RTE_DIM(t); i++)
+		leat_wheel_add(&wheel, &t[i].node, START + delays[i - 3]);
+	assert_int_equal(leat_wheel_count(&wheel), RTE_DIM(t) - 1);
+	leat_wheel_clear(&wheel);
+	assert_int_equal(leat_wheel_count(&wheel), 0);
+	assert_int_equal(leat_wheel_next(&wheel), UINT64_MAX);
+	for (i = 0; i < RTE_DIM(t); i++)
+		assert_false(leat_wheel_queued(&t[i].node));
+	assert_int_equal(run(UINT64_MAX - 1), 0);
+	assert_int_equal(fired, 1);
+
+	leat_wheel_init(&wheel, TICK, START);
+	leat_wheel_add(&wheel, &t[0].node, START + 40 * TURN);
+	leat_wheel_clear(&wheel);
+	leat_wheel_add(&wheel, &t[1].node, START + 40 * TURN + TICK);
+	assert_int_equal(run(START + 41 * TURN), 1);
+	assert_int_equal(t[1].fired + t[0].fired, 2);
+}
+
 /* The wheel fires the same timers as the obvious implementation, an array that is searched. */
 static void
 test_against_model(void **state)
@@ -523,6 +557,7 @@ main(void)
 		CASE(test_callback_readds_itself),
 		CASE(test_sleep_until_next),
 		CASE(test_tick_lengths),
+		CASE(test_clear),
 		CASE(test_against_model),
 	};
 

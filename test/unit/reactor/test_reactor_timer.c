@@ -270,14 +270,51 @@ test_two_reactors(void **state)
 	assert_int_equal(leat_reactor_destroy(r[1]), 0);
 }
 
+/*
+ * A reactor is destroyed with started timers: their owners may stop them, or start them on another
+ * reactor, afterwards.
+ */
+static void
+test_outlive_reactor(void **state)
+{
+	struct leat_reactor *r = test_reactor("gone"), *next = test_reactor("next");
+	static const uint64_t delays[] = { 0, 10, 5000, UINT64_MAX };
+	struct tick t[2 * RTE_DIM(delays)];
+	struct test_poller p = { 0 };
+	unsigned int i;
+
+	(void)state;
+	test_poller_add(r, &p, "p", 1000);
+	for (i = 0; i < RTE_DIM(t); i++) {
+		tick_init(&t[i], r);
+		leat_timer_start(r, &t[i].timer, delays[i / 2]);
+	}
+	leat_timer_start_periodic(r, &t[2].timer, 1000);
+	assert_int_equal(leat_reactor_destroy(r), 0);
+	for (i = 0; i < RTE_DIM(t); i++) {
+		assert_false(leat_timer_active(&t[i].timer));
+		leat_timer_stop(&t[i].timer);
+		t[i].r = next;
+		if (i % 2 == 0)
+			leat_timer_start(next, &t[i].timer, 1);
+	}
+	test_clock += 10000 * US;
+	test_turns(next, 3);
+	for (i = 0; i < RTE_DIM(t); i++)
+		assert_int_equal(t[i].fired, i % 2 == 0);
+	assert_int_equal(p.calls, 0);
+	assert_int_equal(leat_reactor_destroy(next), 0);
+}
+
 #define CASE(f) cmocka_unit_test_setup(f, test_clock_setup)
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(test_one_shot),	   CASE(test_move_and_stop), CASE(test_periodic),
-		CASE(test_from_callbacks), CASE(test_many),	     CASE(test_two_reactors),
+		CASE(test_one_shot),	    CASE(test_move_and_stop), CASE(test_periodic),
+		CASE(test_from_callbacks),  CASE(test_many),	      CASE(test_two_reactors),
+		CASE(test_outlive_reactor),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
