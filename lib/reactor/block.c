@@ -94,12 +94,13 @@ watch(struct leat_reactor *r, struct leat_poller *p)
 }
 
 /* Put the descriptors' epoll set, readable while one of them is ready, into the reactor's set. */
-static bool
+static int
 watch_fds(struct leat_reactor *r)
 {
-	if (!r->block_fds)
-		r->block_fds = set_add(r, reactor_fds_epfd(r), BLOCK_FDS) == 0;
-	return r->block_fds;
+	int ret = r->block_fds ? 0 : set_add(r, reactor_fds_epfd(r), BLOCK_FDS);
+
+	r->block_fds = ret == 0;
+	return ret;
 }
 
 void
@@ -131,10 +132,23 @@ report_unwakeable(struct leat_reactor *r, struct leat_poller *p, const char *why
 		r->name, p->name, why, RLX_LOAD(r->sleep_max_us));
 }
 
+static void
+report_no_set(struct leat_reactor *r, int err)
+{
+	if (r->block_reported)
+		return;
+	r->block_reported = true;
+	LEAT_LOG(NOTICE, reactor,
+		 "%s: idle policy block: no epoll set (%s): it sleeps at most %u us at a time "
+		 "instead",
+		 r->name, strerror(err), RLX_LOAD(r->sleep_max_us));
+}
+
 /* Check whether everything that is polled can wake the reactor; cached until pollers change. */
 bool
 reactor_block_possible(struct leat_reactor *r)
 {
+	int ret = 0;
 	uint32_t i;
 
 	if (likely(!r->block_stale))
@@ -155,10 +169,14 @@ reactor_block_possible(struct leat_reactor *r)
 		}
 	}
 	/* Open the set even if there are no endpoints: messages and descriptors need it. */
-	if (r->block_ok && r->block_epfd < 0 && set_open(r) < 0)
+	if (r->block_ok && r->block_epfd < 0)
+		ret = set_open(r);
+	if (r->block_ok && r->fds != NULL && ret == 0)
+		ret = watch_fds(r);
+	if (ret < 0) {
+		report_no_set(r, -ret);
 		r->block_ok = false;
-	if (r->block_ok && r->fds != NULL && !watch_fds(r))
-		r->block_ok = false;
+	}
 	return r->block_ok;
 }
 

@@ -150,7 +150,8 @@ struct leat_reactor {
 	uint64_t wake_events;
 	uint64_t wake_messages;
 	uint64_t wake_timeouts;
-	bool block_fds; /* the descriptors' epoll set was added to block_epfd */
+	bool block_fds;	     /* the descriptors' epoll set was added to block_epfd */
+	bool block_reported; /* it was logged that the reactor's epoll set does not work */
 
 	struct reactor_fds *fds; /* descriptors; NULL: none was ever added */
 

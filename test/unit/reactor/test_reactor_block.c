@@ -5,6 +5,9 @@
  * come and go.
  */
 
+#include <sys/resource.h>
+
+#include "../task/log_test.h"
 #include "block_test.h"
 
 /* ---- timeouts, and how the time asleep is counted ---- */
@@ -213,6 +216,42 @@ test_fallback(void **state)
 	app.ep = plain;
 }
 
+/* Without an epoll set of its own the reactor can't block, which is logged once, with the cause. */
+static void
+test_no_set(void **state)
+{
+	static struct leat_timer timer;
+	struct test_poller t = { .ret = 0 };
+	struct rlimit old, none;
+	const char *at;
+
+	(void)state;
+	leat_timer_init(&timer, on_timer, NULL);
+	leat_timer_start_periodic(app.r, &timer, 5000);
+	assert_int_equal(leat_poller_remove(app.p), 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+	none = old;
+	none.rlim_cur = 0;
+	log_begin();
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	turns(5);
+	/* After a change of the pollers the reactor tries again. */
+	test_poller_add(app.r, &t, "now and then", 10000);
+	turns(5);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+	log_end();
+	assert_int_equal(os.blocks, 0);
+	assert_true(os.sleeps > 0);
+	at = strstr(logged, "idle policy block: no epoll set (Too many open files)");
+	assert_non_null(at);
+	assert_null(strstr(at + 1, "idle policy block"));
+	log_free();
+
+	assert_int_equal(leat_poller_remove(t.p), 0);
+	turns(5);
+	assert_true(os.blocks > 0);
+}
+
 static void
 test_refused(void **state)
 {
@@ -408,6 +447,7 @@ main(void)
 		CASE(test_timeouts),
 		CASE(test_woken),
 		CASE(test_fallback),
+		CASE(test_no_set),
 		CASE(test_refused),
 		CASE(test_removed),
 		CASE(test_removed_busy),
