@@ -47,7 +47,8 @@ reactor_activity_get(const struct leat_reactor *r, struct reactor_activity *a)
 		return;
 	}
 	a->count = (head - REACTOR_RING_START) / REACTOR_RING_STEP;
-	if (a->count != messages) {
+	/* While no message runs, those taken from the ring have been run or dropped. */
+	if (a->count != messages + RLX_LOAD(r->dropped)) {
 		a->kind = REACTOR_IN_MESSAGE;
 		a->fn = message_fn(r, head);
 	}

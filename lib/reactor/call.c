@@ -168,6 +168,7 @@ reactor_messages_drop(struct leat_reactor *r)
 			m.drop(m.arg);
 		else
 			lost++;
+		RLX_ADD(r->dropped, 1);
 	}
 	return lost;
 }

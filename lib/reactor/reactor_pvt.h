@@ -157,6 +157,7 @@ struct leat_reactor {
 
 	struct leat_wheel wheel;
 	struct reactor_ring *ring; /* messages */
+	uint64_t dropped;	   /* messages taken from the ring, but not run */
 
 	/* stop */
 	uint32_t state; /* enum leat_reactor_state; leat_reactor_wait() sleeps on it */

@@ -10,6 +10,7 @@
 
 #include <leat_cursor.h>
 
+#include "activity.h"
 #include "reactor_pvt.h"
 #include "reactor_test.h"
 #include "ring.h"
@@ -208,6 +209,42 @@ test_destroyed(void **state)
 	assert_int_equal(leat_reactor_call_drop(r, on_message, on_drop, NULL), 0);
 	assert_int_equal(leat_reactor_destroy(r), 0);
 	assert_int_equal(dropped, 3);
+}
+
+/*
+ * A launch that fails drops the messages sent since the reactor was claimed. After it no message
+ * seems to be running, and the reactor runs messages again.
+ */
+static void
+test_dropped_not_running(void **state)
+{
+	struct leat_reactor *r = test_reactor("r");
+	struct reactor_activity activity;
+	struct leat_reactor_stats s;
+
+	(void)state;
+	assert_int_equal(leat_reactor_call(r, on_message, NULL), 0);
+	stop(r);
+	assert_int_equal(ran, 1);
+	/* These are the calls of claim() and unclaim(). */
+	reactor_messages_open(r);
+	assert_int_equal(leat_reactor_call(r, on_message, NULL), 0);
+	assert_int_equal(leat_reactor_call_drop(r, on_message, on_drop, NULL), 0);
+	assert_int_equal(reactor_messages_drop(r), 1);
+	assert_int_equal(dropped, 1);
+	reactor_activity_get(r, &activity);
+	assert_int_equal(activity.kind, REACTOR_NOWHERE);
+
+	reactor_messages_open(r);
+	assert_int_equal(leat_reactor_call(r, on_message, NULL), 0);
+	leat_reactor_stop(r, LEAT_REACTOR_STOP_NO_DEADLINE);
+	assert_int_equal(leat_reactor_run(r), 0);
+	assert_int_equal(ran, 2);
+	reactor_activity_get(r, &activity);
+	assert_int_equal(activity.kind, REACTOR_NOWHERE);
+	leat_reactor_stats_get(r, &s);
+	assert_int_equal(s.messages, 2);
+	assert_int_equal(leat_reactor_destroy(r), 0);
 }
 
 /*
@@ -467,9 +504,13 @@ int
 main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(test_stopped_one_refuses),	     CASE(test_the_last_one_is_run),
-		CASE(test_last_message_brings_work), CASE(test_destroyed),
-		CASE(test_sender_against_the_end),   CASE(test_ring_wraps),
+		CASE(test_stopped_one_refuses),
+		CASE(test_the_last_one_is_run),
+		CASE(test_last_message_brings_work),
+		CASE(test_destroyed),
+		CASE(test_dropped_not_running),
+		CASE(test_sender_against_the_end),
+		CASE(test_ring_wraps),
 		CASE(test_senders_and_stops),
 	};
 
