@@ -149,7 +149,8 @@ struct leat_tasks {
 	uint64_t refused;
 	uint64_t hogs;
 	uint32_t max_tasks;
-	uint32_t hog_us; /* changed by the control thread of lib/tune, read by the watchdog */
+	uint32_t hog_us; /* changed under the lock of watch.c, read by the watchdog */
+	bool watched;	 /* counted among the users of the watchdog; the same lock */
 	struct task_tune_settings set;
 	struct leat_tune_object *tune;
 	struct task_watch {
@@ -322,16 +323,19 @@ void task_overflow_thread(void);
 /* End the process, as a guard page would, if the canary below the task's stack was overwritten. */
 void task_canary_check(struct leat_tasks *ts, const struct leat_task *t);
 
-/* watch.c; don't hold task_lock in add and del: del waits for the watchdog, which takes the lock */
+/*
+ * watch.c; don't hold task_lock in these three: they may wait for the watchdog, which takes it.
+ * add: have the watchdog watch ts, unless hog_us is LEAT_TASK_HOG_NEVER. del: not any more. A
+ * repeated add or del has no effect. set: change hog_us, and add or del accordingly.
+ */
 void task_watch_add(struct leat_tasks *ts);
+void task_watch_del(struct leat_tasks *ts);
+void task_watch_set(struct leat_tasks *ts, uint32_t hog_us);
 /*
  * tune.c: add the tasks as an object of lib/tune, which sets hog_us if the settings file has a
  * value for it. @return 0, or -errno with leat_err()
  */
 int task_tune_add(struct leat_tasks *ts);
-/* Shorten the watchdog's period after a change of hog_us, if needed. */
-void task_watch_hasten(const struct leat_tasks *ts);
-void task_watch_del(struct leat_tasks *ts);
 /* Look at all reactors with tasks once, at ns of CLOCK_MONOTONIC, and report what runs too long. */
 void task_watch_scan(uint64_t ns);
 

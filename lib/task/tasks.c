@@ -154,6 +154,8 @@ leat_tasks_create(struct leat_reactor *r, const struct leat_tasks_conf *conf)
 		return NULL;
 	}
 	if (task_tune_add(ts) < 0) {
+		/* A settings file may have been applied. */
+		task_watch_del(ts);
 		(void)leat_poller_remove(ts->poller);
 		release(ts);
 		return NULL;

@@ -14,24 +14,14 @@ apply(void *arg, void *wanted, uint64_t changed)
 {
 	const struct task_tune_settings *want = wanted;
 	struct leat_tasks *ts = arg;
-	const uint32_t old = ts->hog_us;
 
 	(void)changed;
-	/* Called from leat_tune_add(), for a settings file: the watchdog does not watch ts yet. */
-	if (ts->tune == NULL) {
-		ts->hog_us = want->hog_us;
-		return 0;
-	}
-	if (old != LEAT_TASK_HOG_NEVER && want->hog_us == LEAT_TASK_HOG_NEVER)
-		task_watch_del(ts);
-	__atomic_store_n(&ts->hog_us, want->hog_us, __ATOMIC_RELAXED);
+	/*
+	 * leat_tune_add() calls this for a settings file; later the control thread does, maybe
+	 * before leat_tasks_create() has called task_watch_add().
+	 */
+	task_watch_set(ts, want->hog_us);
 	leat_reactor_long_turns_set(ts->reactor, want->hog_us == LEAT_TASK_HOG_NEVER);
-	if (want->hog_us == LEAT_TASK_HOG_NEVER)
-		return 0;
-	if (old == LEAT_TASK_HOG_NEVER)
-		task_watch_add(ts);
-	else
-		task_watch_hasten(ts);
 	return 0;
 }
 
@@ -65,7 +55,8 @@ task_tune_add(struct leat_tasks *ts)
 	};
 
 	ts->set.hog_us = ts->hog_us;
-	ts->tune = leat_tune_add(&conf);
+	/* Before the control thread may change it. */
 	leat_reactor_long_turns_set(ts->reactor, ts->hog_us == LEAT_TASK_HOG_NEVER);
+	ts->tune = leat_tune_add(&conf);
 	return ts->tune != NULL ? 0 : -rte_errno;
 }

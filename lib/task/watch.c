@@ -26,8 +26,8 @@
 static uint32_t period_us; /* time between two looks; while the thread runs it only gets shorter */
 
 /*
- * Protects users and thread. The watchdog never takes this lock: task_watch_del() holds it while it
- * joins the watchdog.
+ * Protects users and thread, and hog_us and watched of all tasks. The watchdog never takes this
+ * lock: unwatch() holds it while it joins the watchdog.
  */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned int users;
@@ -187,50 +187,81 @@ start(void)
 	return ret;
 }
 
-void
-task_watch_add(struct leat_tasks *ts)
+/* Have the watchdog watch ts, if hog_us asks for it. The caller holds the lock. @return 0; errno */
+static int
+watch(struct leat_tasks *ts)
 {
 	uint32_t us = RTE_MAX(ts->hog_us / 2, (uint32_t)PERIOD_MIN_US);
 	int ret = 0;
 
 	if (ts->hog_us == LEAT_TASK_HOG_NEVER)
-		return;
-	(void)pthread_mutex_lock(&lock);
+		return 0;
 	RLX_STORE(period_us, users == 0 ? us : RTE_MIN(period_us, us));
+	if (ts->watched)
+		return 0;
+	ts->watched = true;
 	users++;
 	if (!started) {
 		ret = start();
 		started = ret == 0;
 	}
-	(void)pthread_mutex_unlock(&lock);
-	if (ret != 0)
-		LEAT_LOG(WARNING, task, "no thread for the watchdog: %s", strerror(ret));
+	return ret;
+}
+
+/* Undo watch(). The caller holds the lock. */
+static void
+unwatch(struct leat_tasks *ts)
+{
+	if (!ts->watched)
+		return;
+	ts->watched = false;
+	if (--users > 0 || !started)
+		return;
+	(void)pthread_mutex_lock(&stop_lock);
+	stop = true;
+	(void)pthread_cond_signal(&stop_cond);
+	(void)pthread_mutex_unlock(&stop_lock);
+	(void)pthread_join(thread, NULL);
+	(void)pthread_cond_destroy(&stop_cond);
+	started = false;
+}
+
+static void
+report_start(int err)
+{
+	if (err != 0)
+		LEAT_LOG(WARNING, task, "no thread for the watchdog: %s", strerror(err));
 }
 
 void
-task_watch_hasten(const struct leat_tasks *ts)
+task_watch_add(struct leat_tasks *ts)
 {
-	uint32_t us = RTE_MAX(ts->hog_us / 2, (uint32_t)PERIOD_MIN_US);
+	int ret;
 
 	(void)pthread_mutex_lock(&lock);
-	RLX_STORE(period_us, RTE_MIN(period_us, us));
+	ret = watch(ts);
 	(void)pthread_mutex_unlock(&lock);
+	report_start(ret);
 }
 
 void
 task_watch_del(struct leat_tasks *ts)
 {
-	if (ts->hog_us == LEAT_TASK_HOG_NEVER)
-		return;
 	(void)pthread_mutex_lock(&lock);
-	if (--users == 0 && started) {
-		(void)pthread_mutex_lock(&stop_lock);
-		stop = true;
-		(void)pthread_cond_signal(&stop_cond);
-		(void)pthread_mutex_unlock(&stop_lock);
-		(void)pthread_join(thread, NULL);
-		(void)pthread_cond_destroy(&stop_cond);
-		started = false;
-	}
+	unwatch(ts);
 	(void)pthread_mutex_unlock(&lock);
+}
+
+void
+task_watch_set(struct leat_tasks *ts, uint32_t hog_us)
+{
+	int ret;
+
+	(void)pthread_mutex_lock(&lock);
+	if (hog_us == LEAT_TASK_HOG_NEVER)
+		unwatch(ts);
+	RLX_STORE(ts->hog_us, hog_us);
+	ret = watch(ts);
+	(void)pthread_mutex_unlock(&lock);
+	report_start(ret);
 }

@@ -2,6 +2,8 @@
 
 /* The watchdog's setting, and the reports of tasks. */
 
+#include <dirent.h>
+
 #include "task_pvt.h"
 #include "task_test.h"
 #include "tune_drive.h"
@@ -55,6 +57,59 @@ test_hog(void **state)
 	tune_file_end();
 }
 
+/* Count the threads of this process: the watchdog is one of them while any tasks are watched. */
+static unsigned int
+threads(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	unsigned int n = 0;
+	struct dirent *e;
+
+	assert_non_null(dir);
+	while ((e = readdir(dir)) != NULL)
+		n += e->d_name[0] != '.';
+	assert_int_equal(closedir(dir), 0);
+	return n;
+}
+
+/*
+ * The control thread changes hog_us while leat_tasks_create() is between task_tune_add() and
+ * task_watch_add(): the tasks are watched once or not at all, and the watchdog ends with the last
+ * tasks that it watches.
+ */
+static void
+test_hog_while_created(void **state)
+{
+	const struct leat_tasks_conf never = { .hog_us = LEAT_TASK_HOG_NEVER };
+	const unsigned int before = threads();
+	struct task_test t;
+
+	(void)state;
+	task_test_begin(&t, NULL);
+	assert_int_equal(threads(), before + 1);
+	/* Undo task_watch_add(), make the change, and do it again. */
+	task_watch_del(t.ts);
+	assert_int_equal(threads(), before);
+	assert_int_equal(set(&t, "never"), 0);
+	task_watch_add(t.ts);
+	assert_int_equal(threads(), before);
+	task_test_end(&t);
+
+	/* The tasks after them start the watchdog, and stop it. */
+	task_test_begin(&t, NULL);
+	assert_int_equal(threads(), before + 1);
+	task_test_end(&t);
+	assert_int_equal(threads(), before);
+
+	task_test_begin(&t, &never);
+	assert_int_equal(threads(), before);
+	assert_int_equal(set(&t, "7000"), 0);
+	task_watch_add(t.ts);
+	assert_int_equal(threads(), before + 1);
+	task_test_end(&t);
+	assert_int_equal(threads(), before);
+}
+
 static int
 yields(void *arg)
 {
@@ -89,6 +144,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_hog, test_clock_setup),
+		cmocka_unit_test_setup(test_hog_while_created, test_clock_setup),
 		cmocka_unit_test_setup(test_report, test_clock_setup),
 	};
 
