@@ -247,6 +247,7 @@ test_caller_stops_meanwhile(void **state)
 	leat_task_detach(leat_task_spawn(t->ts, "end", call_once, &c));
 	leat_reactor_stop(t->r, LEAT_REACTOR_STOP_NO_DEADLINE);
 	assert_int_equal(leat_reactor_run(t->r), 0);
+	task_test_end(t);
 	assert_int_equal(leat_reactor_destroy(c.to), 0);
 }
 
