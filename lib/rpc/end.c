@@ -191,12 +191,52 @@ rpc_drained(struct leat_rpc_session *s)
 	end(s);
 }
 
+/*
+ * Are requests of either side not answered, or packets not sent? A packet in which only the END
+ * waits does not count.
+ */
+static bool
+work_left(const struct leat_rpc_session *s)
+{
+	return s->nb_reqs > 0 || s->nb_handling > 0 ||
+	       (s->queued > 0 && (s->dg == NULL || !s->dg->end_sent));
+}
+
+/* End a session whose close has no time left. */
+static void
+close_end(struct leat_rpc_session *s)
+{
+	char text[LEAT_EVENT_TEXT];
+	int status = -ETIMEDOUT;
+
+	if (rpc_tickets_name(s->rpc, s, text, sizeof(text)) > 0) {
+		LEAT_LOG(WARNING, rpc, "%s: session with peer %u closes: %s",
+			 leat_ep_name(s->rpc->ep), s->peer, text);
+	} else if (work_left(s)) {
+		snprintf(text, sizeof(text),
+			 "%u requests were not answered, and %u packets not sent, when the time "
+			 "was up",
+			 s->nb_reqs + s->nb_handling, s->queued);
+	} else {
+		/* 0, or why the session was down before it connected again. */
+		status = s->status;
+		snprintf(text, sizeof(text), "%s", s->text);
+	}
+	if (s->dg != NULL && s->state == RPC_OPEN && (!s->dg->end_sent || s->queued > 0)) {
+		rpc_packets_drop(s);
+		rpc_packet_end(s, 0);
+	}
+	rpc_fail(s, status, "%s", text);
+}
+
 void
 rpc_end_run(struct leat_rpc_session *s)
 {
 	if (s->state == RPC_OPEN && s->closing && s->nb_reqs == 0 && s->nb_handling == 0 &&
 	    s->held == 0 && !end_send(s))
 		rpc_drained(s);
+	if (s->state < RPC_ENDING && s->time_up)
+		close_end(s);
 	if (s->state != RPC_ENDING || !s->peer_closed || s->held > 0)
 		return;
 	rpc_reqs_free(s);
@@ -208,24 +248,18 @@ rpc_end_run(struct leat_rpc_session *s)
 	rpc_event_queue(s, s->closing ? LEAT_RPC_CLOSED : LEAT_RPC_ENDED);
 }
 
+/*
+ * The next rpc_run() ends the session, after it has sent what it can: a session that has nothing
+ * left to do must not be reported as timed out because this timer was due before it was run.
+ */
 static void
 close_due(struct rpc_timer *timer, uint64_t now)
 {
 	struct leat_rpc_session *s = container_of(timer, struct leat_rpc_session, close);
-	char text[LEAT_EVENT_TEXT];
 
 	(void)now;
-	if (rpc_tickets_name(s->rpc, s, text, sizeof(text)) > 0)
-		LEAT_LOG(WARNING, rpc, "%s: session with peer %u closes: %s",
-			 leat_ep_name(s->rpc->ep), s->peer, text);
-	else
-		snprintf(text, sizeof(text), "%u requests were not answered when the time was up",
-			 s->nb_reqs);
-	if (s->dg != NULL && s->state == RPC_OPEN && !s->dg->end_sent) {
-		rpc_packets_drop(s);
-		rpc_packet_end(s, 0);
-	}
-	rpc_fail(s, -ETIMEDOUT, "%s", text);
+	s->time_up = true;
+	rpc_work_add(s);
 }
 
 static void

@@ -289,6 +289,7 @@ struct leat_rpc_session {
 	uint16_t nb_connections; /* connections that this table entry has had */
 	uint8_t pending_events;
 	bool in_events, accepted, peer_closed, status_final;
+	bool time_up;			 /* the time of leat_rpc_close() has passed */
 	bool will_reconnect;		 /* ENDING, DOWN: there will be another connection */
 	struct rpc_reconnect *reconnect; /* NULL: the session never connects again */
 	void *user;

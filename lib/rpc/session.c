@@ -93,7 +93,7 @@ session_new(struct leat_rpc *rpc, const struct leat_rpc_session_conf *conf)
 	if (conf->deadline_us == 0)
 		s->default_us = DEADLINE_DEFAULT_US;
 	s->user = conf->user;
-	s->closing = s->drained = false;
+	s->closing = s->drained = s->time_up = false;
 	s->nb_reqs = 0;
 	s->pending = s->internal = (struct rpc_req_list){ 0 };
 	if (s->dg != NULL)

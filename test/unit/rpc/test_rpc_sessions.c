@@ -95,6 +95,83 @@ test_close_while_connecting(void **state)
 	assert_int_equal(a.nb_ev[LEAT_RPC_UP] + a.nb_ev[LEAT_RPC_ENDED], 0);
 }
 
+/*
+ * Close a session of e, and leave all the rest to leat_rpc_poll() for a while. The context reads
+ * the clock in one of 8 polls: phase is the number of polls before the close.
+ */
+static void
+close_and_poll(struct end *e, struct leat_rpc_session *s, uint64_t timeout_us, unsigned int phase)
+{
+	const unsigned int closed = e->nb_ev[LEAT_RPC_CLOSED];
+	struct leat_rpc_req *done[8];
+	unsigned int i;
+
+	for (i = 0; i < phase; i++)
+		e->nb_back += leat_rpc_poll(e->rpc, done, 8);
+	assert_int_equal(leat_rpc_close(s, timeout_us), 0);
+	for (i = 0; i < 8; i++)
+		e->nb_back += leat_rpc_poll(e->rpc, done, 8);
+	e->ev.status = 1;
+	drive_until(e->nb_ev[LEAT_RPC_CLOSED] == closed + 1);
+}
+
+/*
+ * A close without time, of a session that has nothing left to do, is not reported as timed out,
+ * even if leat_rpc_poll() finds that the time is up before any other call runs the session.
+ */
+static void
+test_close_idle(void **state)
+{
+	unsigned int phase;
+
+	(void)state;
+	b.closes = true;
+	for (phase = 0; phase < 8; phase++) {
+		close_and_poll(&a, connected(), 0, phase);
+		assert_int_equal(a.ev.status, 0);
+		assert_string_equal(a.ev.text, "");
+		drive_until(stats_of(&b).sessions == 0);
+	}
+}
+
+/* The same for a session without requests that is not connected yet. */
+static void
+test_close_unconnected(void **state)
+{
+	struct leat_rpc_session *s = leat_rpc_connect(a.rpc, addr, NULL);
+
+	(void)state;
+	assert_non_null(s);
+	b.closes = true;
+	close_and_poll(&a, s, 1000000, 0);
+	assert_int_equal(a.ev.status, 0);
+	assert_string_equal(a.ev.text, "");
+	drive_until(stats_of(&b).sessions == 0);
+}
+
+/* An answer that waits to be sent is not dropped by a close without time. */
+static void
+test_close_answered(void **state)
+{
+	struct leat_rpc_session *s;
+	struct leat_rpc_req req;
+	unsigned int phase;
+
+	(void)state;
+	a.closes = true;
+	for (phase = 0; phase < 8; phase++) {
+		s = connected();
+		req = (struct leat_rpc_req){ .session = s, .type = LATER };
+		post1(&req);
+		drive_until(b.nb_later == 1);
+		leat_rpc_answer(b.later[--b.nb_later], 0);
+		close_and_poll(&b, b.accepted, 0, phase);
+		assert_int_equal(b.ev.status, 0);
+		drive_until(req.state == 0 && stats_of(&a).sessions == 0);
+		assert_int_equal(req.status, 0);
+	}
+}
+
 /* Close waits for requests in flight in both directions, and refuses new ones. */
 static void
 test_drain(void **state)
@@ -299,6 +376,9 @@ main(void)
 		on(pair_setup, test_acceptor_first),
 		on(pair_setup, test_connect_fails),
 		on(pair_setup, test_close_while_connecting),
+		on(pair_setup, test_close_idle),
+		on(pair_setup, test_close_unconnected),
+		on(pair_setup, test_close_answered),
 		on(pair_setup, test_drain),
 		on(pair_setup, test_drain_timeout),
 		on(pair_setup, test_death),
@@ -310,6 +390,9 @@ main(void)
 		on(pair_setup_dgram, test_acceptor_first),
 		on(pair_setup_dgram, test_connect_fails),
 		on(pair_setup_dgram, test_close_while_connecting),
+		on(pair_setup_dgram, test_close_idle),
+		on(pair_setup_dgram, test_close_unconnected),
+		on(pair_setup_dgram, test_close_answered),
 		on(pair_setup_dgram, test_drain),
 		on(pair_setup_dgram, test_drain_timeout),
 		on(pair_setup_dgram, test_priv),
