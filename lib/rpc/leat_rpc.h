@@ -393,8 +393,8 @@ LEAT_API struct leat_rpc *leat_rpc_create(struct leat_ep *ep, const struct leat_
  * Free a context. The first call that finds no open session and no deferred request starts to
  * cancel the receives.
  * @return 0 (also for NULL); -EBUSY: sessions are open, requests deferred by handlers are not
- *   answered (leat_err_msg() names them), or receives are still with the device: poll, and try
- *   again
+ *   answered (leat_err_msg() names them), receives are still with the device, or leat_rpc_poll()
+ *   has not returned all requests that are done: poll, and try again
  */
 LEAT_API int leat_rpc_destroy(struct leat_rpc *rpc);
 

@@ -424,6 +424,11 @@ leat_rpc_destroy(struct leat_rpc *rpc)
 	if (n > 0)
 		return leat_err(EBUSY, "rpc on %s: %u receives are with the device: poll",
 				leat_ep_name(rpc->ep), n);
+	if (rpc->done.head != NULL)
+		return leat_err(EBUSY,
+				"rpc on %s: requests that are done were not returned yet: "
+				"leat_rpc_poll()",
+				leat_ep_name(rpc->ep));
 	if (rpc->mr != NULL) {
 		ret = leat_mr_deregister(rpc->mr);
 		if (ret < 0)

@@ -258,6 +258,58 @@ test_death(void **state)
 	end_open(&b, PAIR_RING, NULL);
 }
 
+/* Drive a, but let leat_rpc_poll() return no requests. */
+static void
+a_turn(void)
+{
+	struct leat_op *ops[8];
+	struct leat_event ev;
+	uint16_t n = leat_ep_poll(a.ep, ops, 8);
+
+	assert_int_equal(leat_rpc_process(a.rpc, ops, n), 0);
+	assert_int_equal(leat_rpc_poll(a.rpc, NULL, 0), 0);
+	while (leat_ep_events(a.ep, &ev, 1) == 1)
+		assert_true(leat_rpc_handle_event(a.rpc, &ev));
+	(void)leat_rpc_events(a.rpc, &a.ev, 1);
+}
+
+/* A context is not destroyed before leat_rpc_poll() has returned all requests. */
+static void
+test_destroy_early(void **state)
+{
+	static struct leat_rpc_req reqs[40];
+	struct leat_rpc_req *done[RTE_DIM(reqs)];
+	struct leat_rpc_session *s = connected();
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(reqs); i++) {
+		reqs[i] = (struct leat_rpc_req){ .session = s, .type = LATER };
+		post1(&reqs[i]);
+	}
+	drive(10);
+	b.closes = true;
+	assert_int_equal(leat_rpc_close(s, 0), 0);
+	while (stats_of(&a).sessions + stats_of(&b).sessions > 0) {
+		a_turn();
+		end_drive(&b);
+	}
+	assert_int_equal(a.ev.type, LEAT_RPC_CLOSED);
+	for (i = 0; i < 100; i++) {
+		assert_int_equal(leat_rpc_destroy(a.rpc), -EBUSY);
+		a_turn();
+	}
+	assert_non_null(strstr(leat_err_msg(), "leat_rpc_poll()"));
+	assert_int_equal(leat_rpc_poll(a.rpc, done, RTE_DIM(done)), RTE_DIM(reqs));
+	for (i = 0; i < RTE_DIM(reqs); i++) {
+		assert_int_equal(reqs[i].state, 0);
+		assert_int_equal(reqs[i].status, -ECANCELED);
+	}
+	assert_int_equal(leat_rpc_destroy(a.rpc), 0);
+	assert_int_equal(leat_ep_close(a.ep, 1000000, NULL, NULL), 0);
+	end_open(&a, PAIR_RING, NULL);
+}
+
 /*
  * A fourth session is refused, and the text gives the limit, 3. After a session was closed on both
  * sides, there is room for another.
@@ -383,6 +435,7 @@ main(void)
 		on(pair_setup, test_drain_timeout),
 		on(pair_setup, test_death),
 		on(pair_setup_fault, test_death),
+		on(pair_setup, test_destroy_early),
 		on(setup_limit, test_limit),
 		on(pair_setup, test_conf),
 		on(pair_setup, test_priv),
