@@ -3,6 +3,7 @@
 /* leat_rpc_open(): an endpoint and a context on it, in the calling reactor. */
 
 #include <errno.h>
+#include <stdio.h>
 
 #include <leat_dev.h>
 #include <leat_log.h>
@@ -96,6 +97,7 @@ leat_rpc_open(const char *dev, const struct leat_rpc_conf *conf,
 	      const struct leat_rpc_reactor_conf *on)
 {
 	struct leat_reactor *r = leat_reactor_self();
+	char why[LEAT_ERR_MSG_MAX + 1];
 	struct leat_rpc *rpc;
 	struct leat_ep *ep;
 	int ret;
@@ -110,14 +112,16 @@ leat_rpc_open(const char *dev, const struct leat_rpc_conf *conf,
 	rpc = leat_rpc_create(ep, conf);
 	if (rpc == NULL) {
 		ret = -rte_errno;
+		snprintf(why, sizeof(why), "%s", leat_err_msg());
 		close_ep(ep);
-		rte_errno = -ret;
+		leat_err(-ret, "%s", why);
 		return NULL;
 	}
 	ret = leat_rpc_reactor_add(r, rpc, on);
 	if (ret < 0) {
+		snprintf(why, sizeof(why), "%s", leat_err_msg());
 		rpc_open_release(rpc);
-		rte_errno = -ret;
+		leat_err(-ret, "%s", why);
 		return NULL;
 	}
 	rpc->opened = true;

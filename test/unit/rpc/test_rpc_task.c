@@ -421,6 +421,32 @@ test_open(void **state)
 	assert_int_equal(ret, -ESHUTDOWN);
 }
 
+static int
+open_full(void *arg, uint64_t now)
+{
+	(void)now;
+	assert_null(leat_rpc_open("fabric_ring0", NULL, NULL));
+	*(int *)arg = rte_errno;
+	return 0;
+}
+
+/* The error is that of the reactor, although endpoint and context are closed after it. */
+static void
+test_open_full(void **state)
+{
+	/* Room for the opener and the poller of the endpoint, but not for that of the context. */
+	const struct leat_reactor_conf conf = { .name = "full", .max_pollers = 2 };
+	struct leat_reactor *full = leat_reactor_create(&conf);
+	int err = 0;
+
+	(void)state;
+	assert_non_null(leat_reactor_poller_add(full, "opener", open_full, &err, 0));
+	assert_true(leat_reactor_turn(full) >= 0);
+	assert_int_equal(err, ENOSPC);
+	assert_non_null(strstr(leat_err_msg(), "all 2 pollers are taken"));
+	assert_int_equal(leat_reactor_destroy(full), 0);
+}
+
 /*
  * A session is open when its reactor is destroyed, after a stop without time or without a stop:
  * leat_reactor_destroy() closes it, and destroys context and endpoint. pair_stop() fails if an
@@ -665,6 +691,7 @@ main(void)
 		on(test_again_stop),	 on(test_open_left),
 		on(test_open_unstopped), on(test_stop_refuses),
 		on(test_stop_again),	 on(test_stop_again_tasks),
+		on(test_open_full),
 	};
 
 	return cmocka_run_group_tests_name("rpc-task", tests, pair_start, pair_stop);
