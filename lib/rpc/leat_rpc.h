@@ -391,7 +391,7 @@ LEAT_API struct leat_rpc *leat_rpc_create(struct leat_ep *ep, const struct leat_
 
 /**
  * Free a context. The first call that finds no open session and no deferred request starts to
- * cancel the receives.
+ * cancel the receives; from then on no session can be opened.
  * @return 0 (also for NULL); -EBUSY: sessions are open, requests deferred by handlers are not
  *   answered (leat_err_msg() names them), receives are still with the device, or leat_rpc_poll()
  *   has not returned all requests that are done: poll, and try again
@@ -453,8 +453,9 @@ LEAT_API void leat_rpc_answer(struct leat_rpc_incoming *call, int status);
  * @param rpc the context
  * @param addr copied
  * @param conf NULL for the defaults; copied
- * @return the session, or NULL with rte_errno: ENOSPC (max_sessions are open), EINVAL (a value of
- *   conf, or addr), ENOMEM, and others of leat_ep_connect()
+ * @return the session, or NULL with rte_errno: ENOSPC (max_sessions are open), ESHUTDOWN
+ *   (leat_rpc_destroy() has begun), EINVAL (a value of conf, or addr), ENOMEM, and others of
+ *   leat_ep_connect()
  */
 LEAT_API struct leat_rpc_session *leat_rpc_connect(struct leat_rpc *rpc, const char *addr,
 						   const struct leat_rpc_session_conf *conf);
@@ -464,10 +465,10 @@ LEAT_API struct leat_rpc_session *leat_rpc_connect(struct leat_rpc *rpc, const c
  * @param rpc the context
  * @param ev the LEAT_EV_CONNECT_REQ; no other call is needed for it, whatever is returned
  * @param conf NULL for the defaults
- * @return the session, or NULL with rte_errno: ENOSPC (max_sessions are open), EPROTONOSUPPORT
- *   (the other side does not speak the protocol, or requires a feature that this side lacks),
- *   EINVAL (a value of conf), ENOTCONN (the request is no longer open), and others of
- *   leat_ep_accept(), for which the other side gets no reason
+ * @return the session, or NULL with rte_errno: ENOSPC (max_sessions are open), ESHUTDOWN
+ *   (leat_rpc_destroy() has begun), EPROTONOSUPPORT (the other side does not speak the protocol, or
+ *   requires a feature that this side lacks), EINVAL (a value of conf), ENOTCONN (the request is no
+ *   longer open), and others of leat_ep_accept(), for which the other side gets no reason
  */
 LEAT_API struct leat_rpc_session *leat_rpc_accept(struct leat_rpc *rpc, const struct leat_event *ev,
 						  const struct leat_rpc_session_conf *conf);

@@ -75,7 +75,12 @@ session_new(struct leat_rpc *rpc, const struct leat_rpc_session_conf *conf)
 {
 	struct leat_rpc_session *s = rpc->free_sessions;
 
-	if (s == NULL || rpc->destroying) {
+	if (rpc->destroying) {
+		leat_err(ESHUTDOWN, "rpc on %s: no new session: the context is being destroyed",
+			 leat_ep_name(rpc->ep));
+		return NULL;
+	}
+	if (s == NULL) {
 		leat_err(ENOSPC, "rpc on %s: %u sessions are open, as many as max_sessions allows",
 			 leat_ep_name(rpc->ep), rpc->nb_open);
 		return NULL;

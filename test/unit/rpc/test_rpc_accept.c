@@ -125,12 +125,32 @@ test_refuse_fails(void **state)
 	assert_int_equal(leat_ep_peer_state(ep, ev.peer), LEAT_PEER_FREE);
 }
 
+/*
+ * Once leat_rpc_destroy() has begun, no session is opened; the error says why, and does not blame
+ * max_sessions.
+ */
+static void
+test_destroying(void **state)
+{
+	const struct leat_event ev = request();
+
+	(void)state;
+	assert_int_equal(leat_rpc_destroy(rpc), -EBUSY);
+	assert_null(leat_rpc_connect(rpc, "there:1", NULL));
+	assert_int_equal(rte_errno, ESHUTDOWN);
+	assert_non_null(strstr(leat_err_msg(), "destroyed"));
+	mock.accept_ret = 0;
+	assert_null(leat_rpc_accept(rpc, &ev, NULL));
+	assert_int_equal(rte_errno, ESHUTDOWN);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_accept_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refuse_fails, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_destroying, setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("rpc-accept", tests, start, stop);
