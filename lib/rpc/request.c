@@ -52,11 +52,10 @@ rpc_req_done(struct leat_rpc *rpc, struct leat_rpc_req *req, int status)
 
 /* ---- post ---- */
 
+/* Count a request, and set its out fields as for a request that no handler has seen. */
 static void
-req_take(struct leat_rpc *rpc, struct leat_rpc_session *s, struct leat_rpc_req *req)
+req_accept(struct leat_rpc *rpc, struct leat_rpc_req *req)
 {
-	uint64_t when = req->deadline;
-
 	req->status = 0;
 	req->resp_len = 0;
 	req->busy_us = 0;
@@ -64,6 +63,14 @@ req_take(struct leat_rpc *rpc, struct leat_rpc_session *s, struct leat_rpc_req *
 	req->slot = RPC_NO_SLOT;
 	rpc->stats.posted++;
 	req->held = 0;
+}
+
+static void
+req_take(struct leat_rpc *rpc, struct leat_rpc_session *s, struct leat_rpc_req *req)
+{
+	uint64_t when = req->deadline;
+
+	req_accept(rpc, req);
 	if (unlikely((req->len > 0 && req->buf == NULL) || (req->room > 0 && req->resp == NULL) ||
 		     !rpc_bulk_valid(req))) {
 		rpc_req_done(rpc, req, -EINVAL);
@@ -134,7 +141,7 @@ leat_rpc_post(struct leat_rpc_req **reqs, uint16_t n)
 			break;
 		}
 		if (unlikely((req->flags & ~(LEAT_RPC_ONEWAY | LEAT_RPC_BULK)) != 0)) {
-			rpc->stats.posted++;
+			req_accept(rpc, req);
 			rpc_req_done(rpc, req, -EINVAL);
 		} else {
 			req_take(rpc, s, req);

@@ -27,6 +27,9 @@ static void
 test_echo(void **state)
 {
 	struct leat_rpc_session *s = connected();
+	struct leat_rpc_req odd = {
+		.session = s, .type = ECHO, .flags = 0x10, .resp_len = 7, .busy_us = 7
+	};
 	char resp[64] = "";
 
 	(void)state;
@@ -37,6 +40,12 @@ test_echo(void **state)
 	assert_int_equal(call(s, NONE, "x", 1, resp, sizeof(resp)), -ENOSYS);
 	assert_int_equal(call(s, ECHO, "too long", 8, resp, 4), -EMSGSIZE);
 	assert_int_equal(call(s, ECHO, NULL, 8, resp, 4), -EINVAL);
+	/* Of a request with unknown flags, no out field keeps its old value. */
+	post1(&odd);
+	drive_until(odd.state == 0);
+	assert_int_equal(odd.status, -EINVAL);
+	assert_int_equal(odd.refused, 1);
+	assert_int_equal(odd.resp_len + odd.busy_us, 0);
 	/* The server calls its client. */
 	assert_int_equal(call(b.accepted, ECHO, "back", 4, resp, sizeof(resp)), 4);
 	assert_memory_equal(resp, "back", 4);
