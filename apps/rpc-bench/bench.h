@@ -77,7 +77,7 @@ int rb_lead_open(struct rb_bench *b);
  * @return 0; -ECANCELED; other negative with b->why
  */
 int rb_lead_run(struct rb_bench *b);
-/* Close the nodes. @return 0; -ECANCELED; -EBUSY: some nodes have not closed in time */
+/* Close the nodes. @return 0; -ECANCELED; -EBUSY with b->why: some have not closed in time */
 int rb_lead_close(struct rb_bench *b);
 /* Create this process's result from the counters so far, in a task. @return as rb_lead_run() */
 int rb_lead_gather(struct rb_bench *b);

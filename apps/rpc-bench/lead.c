@@ -268,7 +268,7 @@ node_close(void *arg)
 	const uint16_t lcore = n->lcore;
 
 	if (rb_node_close(n) == 0)
-		/* release: pairs with the acquire in closed() */
+		/* release: pairs with the acquire in nb_unclosed() */
 		__atomic_store_n(&b->nodes[lcore], NULL, __ATOMIC_RELEASE);
 	rb_news(b);
 	return 0;
@@ -281,23 +281,24 @@ close_start(void *node)
 	return leat_task_start("close", node_close, node);
 }
 
-static bool
-closed(struct rb_bench *b)
+/* Return the number of nodes that are not closed yet. */
+static unsigned int
+nb_unclosed(struct rb_bench *b)
 {
+	unsigned int n = 0;
 	uint16_t i;
 
-	for (i = 0; i < b->nb_nodes; i++) {
+	for (i = 0; i < b->nb_nodes; i++)
 		/* acquire: NULL means that the node's memory was freed */
-		if (__atomic_load_n(&b->nodes[i], __ATOMIC_ACQUIRE) != NULL)
-			return false;
-	}
-	return true;
+		n += __atomic_load_n(&b->nodes[i], __ATOMIC_ACQUIRE) != NULL;
+	return n;
 }
 
 int
 rb_lead_close(struct rb_bench *b)
 {
 	const uint64_t end = rb_in(CLOSE_US);
+	unsigned int left;
 	uint16_t i;
 
 	leave(b);
@@ -306,10 +307,14 @@ rb_lead_close(struct rb_bench *b)
 		if (leat_task_call(b->nodes[i]->reactor, close_start, b->nodes[i], NULL) < 0)
 			return -ECANCELED;
 	}
-	while (!closed(b) && leat_now() < end && leat_task_sleep(1000) == 0)
+	while (nb_unclosed(b) > 0 && leat_now() < end && leat_task_sleep(1000) == 0)
 		;
-	if (!closed(b))
-		return -EBUSY;
+	left = nb_unclosed(b);
+	if (left > 0 && leat_task_cancelled())
+		return -ECANCELED;
+	if (left > 0)
+		return rb_fail(b, EBUSY, "%u of %u lcores have not closed within %.0f s", left,
+			       b->nb_nodes, (double)CLOSE_US / (double)RB_US);
 	b->nb_nodes = 0;
 	return 0;
 }
