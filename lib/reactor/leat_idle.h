@@ -28,8 +28,9 @@
  * (leat_dev_info.wait), and leat_ep_conf.wait. If an endpoint has none, or if a poller is called
  * each turn (no period, and no leat_poller_local_set()), the reactor sleeps as by policy sleep
  * instead, and logs this once, with the poller's name. It does the same, and logs the error once,
- * if it can't open its epoll set (no descriptor is left, say). Time-outs of endpoints don't wake a
- * reactor: it wakes up for them every leat_reactor_conf.events_us; a longer interval saves wake-ups.
+ * if it can't open its epoll set, for example because no descriptor is left. Time-outs of endpoints
+ * don't wake a reactor: it wakes up for them every leat_reactor_conf.events_us; a longer interval
+ * saves wake-ups.
  */
 
 #include <leat_common.h>
