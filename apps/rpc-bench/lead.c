@@ -14,6 +14,7 @@
 
 #include <leat_error.h>
 #include <leat_histogram.h>
+#include <leat_scope.h>
 #include <leat_task_call.h>
 
 #include "lead.h"

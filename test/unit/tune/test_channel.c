@@ -22,17 +22,16 @@ static void
 assert_state(const char *want)
 {
 	struct channel_tune_report r = { 0 };
-	const struct tune_object *o = NULL;
+	const struct tune_object *o;
 	struct leat_tune_channel *c = leat_tune_channel_add(name);
 	uint32_t i;
 
 	assert_non_null(c);
 	for (i = 0; i < tune_objects.size; i++) {
-		if (tune_objects.table[i] != NULL)
-			o = tune_objects.table[i];
+		o = tune_objects.table[i];
+		if (o != NULL)
+			o->conf.report(o->conf.arg, &r);
 	}
-	assert_non_null(o);
-	o->conf.report(o->conf.arg, &r);
 	assert_string_equal(r.state, want);
 	leat_tune_channel_del(c);
 }

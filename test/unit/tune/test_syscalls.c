@@ -25,22 +25,22 @@ static int fallocate_fails[4], nb_fallocate;
 static unsigned int waits;
 
 int
-epoll_pwait2(int fd, struct epoll_event *ev, int n, const struct timespec *timeout,
-	     const sigset_t *mask)
+epoll_pwait2(int epfd, struct epoll_event *events, int maxevents, const struct timespec *timeout,
+	     const sigset_t *ss)
 {
 	int (*libc)(int, struct epoll_event *, int, const struct timespec *, const sigset_t *);
 
 	(void)__atomic_fetch_add(&waits, 1, __ATOMIC_RELAXED);
 	errno = pwait2_fails;
 	*(void **)&libc = dlsym(RTLD_NEXT, "epoll_pwait2");
-	return pwait2_fails != 0 ? -1 : libc(fd, ev, n, timeout, mask);
+	return pwait2_fails != 0 ? -1 : libc(epfd, events, maxevents, timeout, ss);
 }
 
 int
-epoll_wait(int fd, struct epoll_event *ev, int n, int timeout_ms)
+epoll_wait(int epfd, struct epoll_event *events, int maxevents, int timeout)
 {
 	errno = wait_fails;
-	return wait_fails != 0 ? -1 : epoll_pwait(fd, ev, n, timeout_ms, NULL);
+	return wait_fails != 0 ? -1 : epoll_pwait(epfd, events, maxevents, timeout, NULL);
 }
 
 int
