@@ -21,7 +21,8 @@ enum perf_error_kind {
 	PERF_ERR_BYTE,	 /* a wrong byte, at offset */
 	PERF_ERR_VALUE,	 /* wrong result or memory word of an atomic */
 	PERF_ERR_LENGTH, /* wrong length of a message */
-	PERF_ERR_IMM,	 /* wrong immediate of a WRITE_IMM; expected: the lowest possible */
+	/* wrong immediate of a WRITE_IMM; `expected` is the lowest one that would be right */
+	PERF_ERR_IMM,
 	PERF_ERR_KINDS,
 };
 

@@ -409,7 +409,10 @@ abort_now(struct ofi_ep *e)
 	ofi_slots_foreach(e, finish_shutdown, NULL);
 }
 
-/* Poll until no READ's answer is arriving, or until the time abort_by; then abort. */
+/*
+ * Poll while the answer to a READ is arriving, but not beyond the time abort_by. Afterwards abort
+ * the endpoint.
+ */
 static void
 poll_abort(struct leat_ep *ep)
 {

@@ -23,9 +23,9 @@
  *
  * The statement holds the address of the side that reads it, so a listener in the middle can't pass
  * on another endpoint's statement as its own. A READ consumes no receive and does not touch the
- * application's messages. A READ that is not answered blocks nothing (except over shm of 1.17,
- * where it holds up all later answers): its slot, one of at most READS_MAX, stays an orphan until
- * the provider gives it back.
+ * application's messages. A READ that is not answered blocks nothing (except over shm of libfabric
+ * 1.17, where it holds up all later answers): its slot, one of at most READS_MAX, stays an orphan
+ * until the provider gives it back.
  *
  * Until it is proven, the address has no effect: no message is attributed to the peer or discarded
  * on its behalf, and other connections to that address are not disturbed.
@@ -37,9 +37,9 @@
  *     provider chooses them (efa)    address and key, as the other side names them. A peer that may
  *                                    write and read memory of an endpoint can make a statement
  *                                    there in that endpoint's name
- *     no READ (ofi_rxd)              none: addresses are not proven. Such a provider reports no
- *                                    sources and has no receives from one peer, so a false address
- *                                    has little effect
+ *     no READ (ofi_rxd)              none: addresses are not proven. Such a provider does not
+ *                                    report sources of messages, and can't restrict a receive to
+ *                                    one sender, so a false address has little effect
  */
 
 #include <errno.h>

@@ -94,22 +94,23 @@ static const struct ofi_provider providers[] = {
 		 * - WRITE_DC, WRITE_IMM_DC: without them writes of up to 4096 B complete before
 		 *   they are placed.
 		 * - CLOSE_LAST: endpoints of one process access each other's memory through the
-		 *   owner's mapping, and the owner unmaps it when it is closed (util_shm.c
+		 *   owner's mapping, and closing the owner removes that mapping (util_shm.c
 		 *   smr_map_to_region()).
-		 * - AV_FILLS: removing an address leaves the endpoint's entry for the peer that had
-		 *   the index (util_shm.c smr_unmap_from_endpoint(), called after smr_map_del()).
-		 *   Messages to the next address with that index would be taken for messages from
-		 *   another peer.
-		 * - MASKS_STAY: a tagged message that waits for its receive is compared with the
-		 *   mask of an earlier receive, whose entry it got (smr_ep.c smr_get_tag() sets no
-		 *   ignore, smr_match_tagged() reads it).
+		 * - AV_FILLS: fi_av_remove() does not clear the endpoint's entry for the removed
+		 *   peer (util_shm.c smr_unmap_from_endpoint(), called after smr_map_del()). If the
+		 *   index is given to a new address, the endpoint uses the old entry, and the
+		 *   receiver of its messages attributes them to another peer.
+		 * - MASKS_STAY: the entry of a tagged message that waits for its receive still
+		 *   holds the mask of the receive that used the entry before, and the message is
+		 *   matched with that mask (smr_ep.c smr_get_tag() sets no ignore,
+		 *   smr_match_tagged() reads it).
 		 * - 256 peers: SMR_MAX_PEERS.
-		 * - The library matches tags itself, because tagged messages that a connection
+		 * - leat matches tags itself, because tagged messages that a connection
 		 *   leaves unreceived can't be drained (MASKS_STAY), and the unreceived messages of
 		 *   one peer hold up the messages of all.
-		 * - 4096 receives are asked for, so that the library has enough of them for each of
-		 *   255 peers. 256 of them stay for unexpected messages, which come out of the same
-		 *   pool.
+		 * - 4096 receives are asked for, so that leat has enough of them for each of 255
+		 *   peers. 256 of them stay for unexpected messages, which take their entries from
+		 *   the same pool.
 		 */
 		.name = "shm",
 		.hint = "shm",

@@ -131,8 +131,8 @@ leat_op_admit(struct leat_ep *ep, const struct leat_op *op)
 }
 
 /*
- * Functions with a last argument `recv` are for loops that have called leat_op_is_recv() already:
- * if recv is a constant, the compiler drops half of the code.
+ * Functions with a last argument `recv` are for callers that know whether the op is a receive, as
+ * leat_op_is_recv() tells. If they pass a constant, the compiler drops the code of the other case.
  */
 
 /** Do the checks of leat_op_check() that concern the peer. */

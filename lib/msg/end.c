@@ -33,7 +33,10 @@ recall(struct leat_msg_conn *c)
 	for (i = 0; i <= c->mask; i++) {
 		struct msg_slot *s = &c->rx[i];
 
-		/* A cancel fails only if the receive has its message: it comes back by itself. */
+		/*
+		 * A cancel fails only if the receive has got its message already: then the receive
+		 * completes by itself.
+		 */
 		if ((s->flags & MSG_OP_OUT) != 0)
 			(void)leat_op_cancel(c->ep, &s->op);
 		if ((s->flags & MSG_DATA_OUT) != 0)

@@ -2,7 +2,7 @@
 #ifndef MSG_WIRE_H
 #define MSG_WIRE_H
 
-/* Formats on the wire; doc/guide/msg.md describes both. */
+/* The two formats on the wire, plain and leat. doc/guide/msg.md describes both. */
 
 #include <assert.h>
 #include <stdbool.h>

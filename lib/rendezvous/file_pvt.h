@@ -59,9 +59,9 @@ struct rendezvous_files {
 int file_dir_open(const char *path);
 
 /*
- * Read a whole file into buf. Return its length. -ENOENT: the file does not exist, or was just
- * replaced; with leat_err(): -EPERM (another user's file, writable by others, a symbolic link, not
- * a regular file, or longer than room), and others.
+ * Read a whole file into buf. @return its length; -ENOENT, without a message: the file does not
+ * exist, or was just replaced. Other errors are reported by leat_err(), too, e.g. -EPERM: the file
+ * is another user's, writable by others, a symbolic link, not a regular file, or longer than room.
  */
 int file_read(const struct leat_rendezvous *rv, int dir, const char *name, uint8_t *buf,
 	      size_t room);

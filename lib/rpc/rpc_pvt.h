@@ -518,9 +518,9 @@ void rpc_violation(struct leat_rpc *rpc, struct leat_rpc_session *s, int violati
 void rpc_op_failed(struct leat_rpc_session *s, const struct leat_op *op) __rte_cold;
 void rpc_event_queue(struct leat_rpc_session *s, enum leat_rpc_event_type type);
 /*
- * Continue the end of a session, if possible: from RPC_OPEN and closing to RPC_ENDING when no
- * request is under way; from RPC_ENDING to RPC_OVER or RPC_DOWN when the device has returned all
- * packets and the peer's last event has arrived.
+ * Take a session that ends to its next state, if possible. From RPC_OPEN, if it is closing: to
+ * RPC_ENDING when no request is under way. From RPC_ENDING: to RPC_OVER or RPC_DOWN when the device
+ * has returned all packets and the peer's last event has arrived.
  */
 void rpc_end_run(struct leat_rpc_session *s);
 /* Close a session, at `when` (cycles) at the latest, even if its close allows more time. */

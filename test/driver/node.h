@@ -155,7 +155,10 @@ void ct_buf_free_all(struct ct_node *n);
 int ct_region_make(struct ct_node *n, uint64_t len, uint32_t access, uint64_t seed);
 /* @return the offset of the first changed byte in the guards around the region, or -1 */
 int64_t ct_region_guards(const struct ct_region *r);
-/* @return false: may_wait is set, and a region is still in use by the device */
+/*
+ * Deregister and free all regions. If the device still uses a region, with may_wait return false:
+ * poll, and call again; without may_wait record a fault.
+ */
 bool ct_region_free_all(struct ct_node *n, bool may_wait);
 
 /* node_stream.c */

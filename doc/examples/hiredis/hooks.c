@@ -375,7 +375,7 @@ schedule_timer(void *arg, struct timeval tv)
 	leat_timer_start(l->reactor, &l->timer, leat_redis_us(&tv, 0));
 }
 
-/* Stop all events of the context, which may be freed later. */
+/* Stop all events of the context: hiredis frees it now or later, and no event may follow. */
 static void
 cleanup(void *arg)
 {

@@ -209,8 +209,8 @@ breaks(void **state)
 }
 
 /*
- * The status of the event and of the ops: when a peer disconnects, 0 without ops in flight and
- * -ECONNRESET with some; when the device is removed, -EIO.
+ * A peer's end and its ops in flight have the same status. When the peer disconnects, it is
+ * -ECONNRESET if ops are in flight, and 0 if none are. When the device is removed, it is -EIO.
  */
 static void
 leaves(void **state)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Processes that meet by files: all come, in any order; some never come; one closes early. */
+/*
+ * Processes meet by files. In some tests all of them come, in any order; in others some never come,
+ * or one closes early.
+ */
 
 #include "rendezvous_test.h"
 
