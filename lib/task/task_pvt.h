@@ -331,6 +331,8 @@ void task_canary_check(struct leat_tasks *ts, const struct leat_task *t);
 void task_watch_add(struct leat_tasks *ts);
 void task_watch_del(struct leat_tasks *ts);
 void task_watch_set(struct leat_tasks *ts, uint32_t hog_us);
+/* Does the watchdog run? For tests. */
+bool task_watch_runs(void);
 /*
  * tune.c: add the tasks as an object of lib/tune, which sets hog_us if the settings file has a
  * value for it. @return 0, or -errno with leat_err()

@@ -233,6 +233,17 @@ report_start(int err)
 		LEAT_LOG(WARNING, task, "no thread for the watchdog: %s", strerror(err));
 }
 
+bool
+task_watch_runs(void)
+{
+	bool runs;
+
+	(void)pthread_mutex_lock(&lock);
+	runs = started;
+	(void)pthread_mutex_unlock(&lock);
+	return runs;
+}
+
 void
 task_watch_add(struct leat_tasks *ts)
 {

@@ -309,7 +309,7 @@ static int
 allow_descriptors(int n)
 {
 	struct rlimit lim;
-	int fds[8], i;
+	int fds[8] = { 0 }, i;
 
 	assert_in_range(n, 0, 7);
 	for (i = 0; i <= n; i++) {

@@ -484,8 +484,10 @@ last_frames_wake_the_others(void **state)
 			caller = leat_channel_join(holder, &opts);
 			if (caller == NULL)
 				_exit(2);
-			_exit(leat_channel_wait(caller, LEAT_CHANNEL_FOREVER) !=
-			      (way == 0 ? -ESHUTDOWN : 0));
+			if (leat_channel_wait(caller, LEAT_CHANNEL_FOREVER) !=
+			    (way == 0 ? -ESHUTDOWN : 0))
+				_exit(1);
+			_exit(0);
 		}
 		bit = ~(UINT64_C(1) << loop->slot | UINT64_C(1) << holder->slot);
 		while ((atomic_load(&loop->block->room.sleepers) & bit) == 0) {

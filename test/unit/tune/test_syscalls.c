@@ -28,12 +28,17 @@ int
 epoll_pwait2(int epfd, struct epoll_event *events, int maxevents, const struct timespec *timeout,
 	     const sigset_t *ss)
 {
-	int (*libc)(int, struct epoll_event *, int, const struct timespec *, const sigset_t *);
+	static int (*libc)(int, struct epoll_event *, int, const struct timespec *,
+			   const sigset_t *);
 
 	(void)__atomic_fetch_add(&waits, 1, __ATOMIC_RELAXED);
-	errno = pwait2_fails;
-	*(void **)&libc = dlsym(RTLD_NEXT, "epoll_pwait2");
-	return pwait2_fails != 0 ? -1 : libc(epfd, events, maxevents, timeout, ss);
+	if (pwait2_fails != 0) {
+		errno = pwait2_fails;
+		return -1;
+	}
+	if (libc == NULL)
+		*(void **)&libc = dlsym(RTLD_NEXT, "epoll_pwait2");
+	return libc != NULL ? libc(epfd, events, maxevents, timeout, ss) : -1;
 }
 
 int
