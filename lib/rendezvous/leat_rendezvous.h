@@ -235,7 +235,8 @@ LEAT_API int leat_rendezvous_put(struct leat_rendezvous *rv, const char *key, co
  * @param rv
  *   The rendezvous.
  * @param timeout_us
- *   0: leat_rendezvous_conf.timeout_us.
+ *   0: leat_rendezvous_conf.timeout_us. With PMIx a process that gets no CPU meanwhile still asks
+ *   for missing records: for a quarter of this time, at least 50 ms and at most 1 s.
  * @return
  *   - 0
  *   - -ETIMEDOUT: not all processes arrived in time; the message names the missing ranks

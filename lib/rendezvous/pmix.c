@@ -42,7 +42,7 @@
 
 /* Time to ask for records that are missing after PMIx's fence has ended. */
 #define GRACE_US UINT64_C(1000000)
-/* Shortest time to ask for records, before ranks are reported missing. */
+/* Shortest time to ask for records, however short the caller's time-out is. */
 #define ASK_US UINT64_C(50000)
 /* Time-out of PMIx_Finalize(). */
 #define CLOSE_US UINT64_C(5000000)
@@ -476,24 +476,28 @@ run_fences(struct leat_rendezvous *rv, uint64_t until, int *status)
 	}
 }
 
-/* Get records until all ranks have reached this round. */
+/*
+ * Get records until all ranks have reached this round. When the time is up, answers that have
+ * arrived meanwhile are processed still: on a loaded machine they wait for this process, not it for
+ * them.
+ */
 static int
 collect(struct leat_rendezvous *rv, uint64_t until)
 {
 	struct rendezvous_pmix *p = rv->priv;
-	int ret, before = 0;
+	int ret, waited = 0, before = 0;
 
 	rv->pause_us = RENDEZVOUS_PAUSE_MIN_US;
 	for (;;) {
 		ret = ask_all(rv);
 		if (ret < 0 || rendezvous_complete(rv))
 			return ret < 0 ? ret : 0;
+		if (waited < 0)
+			return waited;
 		if (ret > before)
 			rv->pause_us = RENDEZVOUS_PAUSE_MIN_US;
 		before = ret;
-		ret = pmix_hub_wait(rv, p->hub, until);
-		if (ret < 0)
-			return ret;
+		waited = pmix_hub_wait(rv, p->hub, until);
 	}
 }
 
@@ -501,15 +505,14 @@ static int
 pmix_fence(struct leat_rendezvous *rv, uint64_t until)
 {
 	struct rendezvous_pmix *p = rv->priv;
-	uint64_t now = rendezvous_now(), left = until > now ? until - now : 0, ask_at = until;
+	uint64_t now = rendezvous_now(), left = until > now ? until - now : 0;
+	uint64_t ask_us = RTE_MIN(left / 4, GRACE_US);
 	int status = PMIX_ABI_SUCCESS, ret = publish(rv, until);
 	bool over = false;
 
 	if (ret < 0)
 		return ret;
-	if (until != UINT64_MAX)
-		ask_at = until - RTE_MIN(left / 4, GRACE_US);
-	ret = run_fences(rv, ask_at, &status);
+	ret = run_fences(rv, until != UINT64_MAX ? until - ask_us : until, &status);
 	if (ret < 0 && ret != -ETIMEDOUT)
 		return ret;
 	if (ret == 0 && status != PMIX_ABI_SUCCESS && status != PMIX_ABI_ERR_PARTIAL_SUCCESS) {
@@ -519,8 +522,11 @@ pmix_fence(struct leat_rendezvous *rv, uint64_t until)
 		until = rendezvous_now() + GRACE_US;
 		over = true;
 	}
-	/* Ask for at least ASK_US, even if this process got no CPU until its time was up. */
-	until = RTE_MAX(until, rendezvous_now() + ASK_US);
+	/*
+	 * Ask for as long as planned, even if this process got no CPU until its time was up: it
+	 * would report ranks as missing whose records are there.
+	 */
+	until = RTE_MAX(until, rendezvous_now() + RTE_MAX(ask_us, ASK_US));
 	ret = take_local(rv, until);
 	/* Read once more: the records of this round may say that an earlier one has the values. */
 	if (ret == 0)

@@ -242,6 +242,15 @@ fake_end_fence(int status)
 }
 
 EXPORT void
+fake_await_answers(void)
+{
+	(void)pthread_mutex_lock(&lock);
+	while (threads > 0)
+		(void)pthread_cond_wait(&cond, &lock);
+	(void)pthread_mutex_unlock(&lock);
+}
+
+EXPORT void
 fake_release(void)
 {
 	unsigned int i;
@@ -256,9 +265,8 @@ fake_release(void)
 		pendings[i].used = false;
 		answer(&pendings[i], STUB_NOT_FOUND, NULL);
 	}
-	while (threads > 0)
-		(void)pthread_cond_wait(&cond, &lock);
 	(void)pthread_mutex_unlock(&lock);
+	fake_await_answers();
 }
 
 /* ---- functions of PMIx ---- */

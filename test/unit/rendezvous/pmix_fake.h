@@ -57,6 +57,8 @@ const uint8_t *fake_own(const char *key, size_t *len);
 unsigned int fake_calls(enum fake_call call);
 /* End the pending fence. */
 void fake_end_fence(int status);
+/* Wait until the callbacks of all calls that were answered have run. */
+void fake_await_answers(void);
 /* Hold up no call any more, answer all pending calls, and wait for the threads. */
 void fake_release(void);
 
