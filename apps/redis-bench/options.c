@@ -264,7 +264,7 @@ check_together(const struct redb_options *o)
 
 	if ((o->connect != NULL) + o->respond + (o->gateway != NULL) != 1)
 		redb_msg("one of --connect ADDR, --respond and --gateway BACKEND is needed "
-			 "(--help)");
+			 "after '--' (--help)");
 	else if (o->listen != NULL && !o->respond)
 		redb_msg("--listen goes with --respond");
 	else if (p->requests != 0 && p->duration_us != 0)

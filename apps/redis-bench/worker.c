@@ -249,10 +249,12 @@ redb_worker_begin(struct redb_worker *w, const struct redb_step *step)
 		connect_all(w);
 	} else {
 		share(w, step);
-		if (step->rate_mhz == 0)
+		if (step->rate_mhz == 0) {
 			load(w);
-		else if (load_open(w) < 0)
+		} else if (load_open(w) < 0) {
+			redb_msg("lcore %u: --rate: %s", w->index, leat_err_msg());
 			w->over = true;
+		}
 	}
 	check_end(w);
 }

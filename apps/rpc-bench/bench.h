@@ -117,6 +117,8 @@ int rb_shut(struct leat_ep *ep, struct leat_rpc *rpc);
  * message
  */
 int rb_host_choose(const struct rb_bench *b, char *host, size_t len);
+/* Tell whether this is "host:port", with a numeric port, and fits into LEAT_ADDR_MAX. */
+bool rb_is_addr(const char *addr);
 /* Copy the host of "host:port". */
 void rb_host_of(const char *addr, char *host, size_t len);
 

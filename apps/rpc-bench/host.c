@@ -10,6 +10,7 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -76,6 +77,16 @@ rb_host_choose(const struct rb_bench *b, char *host, size_t len)
 		return 0;
 	rb_msg("this machine has no name: --bind HOST");
 	return -EADDRNOTAVAIL;
+}
+
+bool
+rb_is_addr(const char *addr)
+{
+	const char *colon = strrchr(addr, ':'), *port = colon != NULL ? colon + 1 : "";
+	size_t digits = strspn(port, "0123456789");
+
+	return strlen(addr) < LEAT_ADDR_MAX && port[digits] == '\0' && digits >= 1 && digits <= 5 &&
+	       atoi(port) <= UINT16_MAX;
 }
 
 void

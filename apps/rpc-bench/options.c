@@ -212,7 +212,7 @@ set_role(struct rb_options *o, enum rb_role role, const char *addr)
 		       "given");
 		return -EINVAL;
 	}
-	if (addr != NULL && (strrchr(addr, ':') == NULL || strlen(addr) >= LEAT_ADDR_MAX)) {
+	if (addr != NULL && !rb_is_addr(addr)) {
 		rb_msg("'%s' is not an address (host:port)", addr);
 		return -EINVAL;
 	}
@@ -379,7 +379,7 @@ check_together(struct rb_options *o)
 		return 0;
 	if (o->role == RB_NO_ROLE)
 		rb_msg("one of --self, --listen ADDR, --connect ADDR, --launched, --ranks-dir DIR "
-		       "and --ranks-list LIST is needed (--help)");
+		       "and --ranks-list LIST is needed after '--' (--help)");
 	else if (p->calls != 0 && p->duration_us != 0)
 		rb_msg("only one of --calls and --seconds can be given");
 	else if (p->percent[RB_ONEWAY] + p->percent[RB_LONG] + p->percent[RB_BULK] > 100)

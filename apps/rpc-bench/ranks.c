@@ -91,7 +91,7 @@ addrs_get(struct rb_bench *b)
 
 		if (addr_get(b, r, rank->link, sizeof(rank->link)) < 0)
 			return -EIO;
-		if (strrchr(rank->link, ':') == NULL)
+		if (!rb_is_addr(rank->link))
 			return rb_fail(b, EINVAL,
 				       "'%.64s' of rank %u is not an address (host:port)",
 				       rank->link, r);
