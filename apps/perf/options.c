@@ -297,8 +297,8 @@ check_together(const struct perf_options *o)
 	if (o->list_drivers || o->list_devices || o->version || o->help)
 		return 0;
 	if (o->role == PERF_NO_ROLE)
-		perf_msg(
-			"one of --listen ADDR, --connect ADDR and --self is needed after '--' (--help)");
+		perf_msg("one of --listen ADDR, --connect ADDR and --self is needed after '--' "
+			 "(--help)");
 	else if (o->iterations != 0 && o->duration_us != 0)
 		perf_msg("only one of --iterations and --duration can be given");
 	else if (o->rate != 0 && o->test != PERF_LAT)
