@@ -90,20 +90,23 @@ client(void)
 	struct leat_rpc_session_conf conf = {};
 	unsigned long e[2] = { 1, 1 }, v = 0;
 	struct leat_rpc_session *s;
-	int ret = 0;
+	int ret = 0, before;
 
 	conf.deadline_us = 1000000;	/* of each call */
 	conf.reconnect_max_us = 100000; /* longest pause between attempts to reconnect */
 	if (rpc == NULL || (s = leat_rpc_connect(rpc, addr, &conf)) == NULL)
 		return -rte_errno;
-	while (e[0] <= count && ret != -ECANCELED) { /* Ctrl-C cancels */
+	while (e[0] <= count && (before = ret) != -ECANCELED) { /* Ctrl-C cancels */
 		ret = leat_rpc_call(s, PUT, e, sizeof(e), NULL, 0, 0);
 		if (ret == 0)
 			ret = leat_rpc_call(s, GET, e, sizeof(*e), &v, sizeof(v), 0);
-		if (ret == (int)sizeof(v) && v == e[1])
+		if (ret == (int)sizeof(v) && v == e[1]) {
+			if (ret != before) /* the first call, or the first after a failure */
+				fprintf(stderr, "key %lu: answered\n", *e);
 			e[1] = ++e[0] * 7;
-		else /* the server died, or a restarted one lacks the key: try again */
+		} else { /* the server died, or a restarted one lacks the key: try again */
 			fprintf(stderr, "key %lu: %s\n", *e, strerror(ret < 0 ? -ret : EBADMSG));
+		}
 	}
 	printf("%lu keys\n", e[0] - 1);
 	if (ret == -ECANCELED)
