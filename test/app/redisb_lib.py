@@ -181,12 +181,17 @@ class Fake:
         self.s.bind(os.path.join(self.dir, "s"))
         self.s.listen(64)
         self.where = ["--connect", "unix:" + os.path.join(self.dir, "s")]
-        threading.Thread(target=self._accept, daemon=True).start()
+        self.thread = threading.Thread(target=self._accept, daemon=True)
+        self.thread.start()
 
     def __enter__(self):
         return self
 
     def __exit__(self, *args):
+        # close() alone would leave the thread in accept(), which could later accept connections of
+        # another socket with the same number.
+        self.s.shutdown(socket.SHUT_RDWR)
+        self.thread.join()
         self.s.close()
 
     def _accept(self):

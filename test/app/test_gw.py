@@ -477,7 +477,8 @@ class Backend:
         self.addr = "127.0.0.1:%d" % self.l.getsockname()[1]
         self.failed = []
         self.serve = serve
-        threading.Thread(target=self.run, daemon=True).start()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
 
     def run(self):
         while True:
@@ -499,6 +500,10 @@ class Backend:
         return self
 
     def __exit__(self, *args):
+        # close() alone would leave the thread in accept(), which could later accept connections of
+        # another socket with the same number.
+        self.l.shutdown(socket.SHUT_RDWR)
+        self.thread.join()
         self.l.close()
 
 
