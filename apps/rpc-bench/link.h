@@ -116,7 +116,10 @@ int rb_link_meet(struct rb_link_peer *p, enum rb_meet meet, const struct rb_resu
 /* Start a task that sends PING every second, and drops the link if the peer does not answer. */
 int rb_link_watch(struct rb_link_peer *p);
 void rb_link_unwatch(struct rb_link_peer *p);
-/* Send BYE to all processes: this process leaves before the end; why says the reason. */
+/*
+ * Send BYE to all processes, and wait up to a second for their answers: this process leaves before
+ * the end; why says the reason.
+ */
 void rb_link_bye(struct rb_link *l, const char *why);
 
 #endif /* RB_LINK_H */

@@ -15,8 +15,8 @@
 #define WATCH_US RB_US
 /* Pause before a call that was refused for lack of room is sent again, us. */
 #define BUSY_US 1000
-/* Time for the answer to BYE, us. */
-#define BYE_US (RB_US / 4)
+/* Time for the answers to BYE, us. */
+#define BYE_US RB_US
 
 static uint64_t
 in(uint64_t us)
@@ -166,21 +166,31 @@ rb_link_unwatch(struct rb_link_peer *p)
 void
 rb_link_bye(struct rb_link *l, const char *why)
 {
+	struct leat_rpc_req *reqs = calloc(l->nb_peers, sizeof(*reqs));
+	struct leat_rpc_req **list = calloc(l->nb_peers, sizeof(*list));
 	char text[RB_TEXT];
 	struct cursor c = cursor_of(text, sizeof(text));
+	uint16_t n = 0;
 	uint32_t i;
 
 	put_str(&c, why, sizeof(text));
-	for (i = 0; i < l->nb_peers; i++) {
-		struct leat_rpc_req req = { .session = l->peers[i].session,
-					    .type = RB_WIRE_BYE,
-					    .flags = LEAT_RPC_ONEWAY,
-					    .buf = text,
-					    .len = sizeof(text),
-					    .deadline = in(BYE_US) };
-		struct leat_rpc_req *one = &req;
-
-		if (l->peers[i].up && req.session != NULL)
-			(void)leat_rpc_call_many(&one, 1);
+	for (i = 0; reqs != NULL && list != NULL && i < l->nb_peers; i++) {
+		if (!l->peers[i].up || l->peers[i].session == NULL)
+			continue;
+		reqs[n] = (struct leat_rpc_req){ .session = l->peers[i].session,
+						 .type = RB_WIRE_BYE,
+						 .buf = text,
+						 .len = sizeof(text),
+						 .deadline = in(BYE_US) };
+		list[n] = &reqs[n];
+		n++;
 	}
+	/*
+	 * Wait for the answers: a message that a process has not received when the connection ends
+	 * is lost. A process that does not answer in time reports the end of the connection.
+	 */
+	if (n > 0)
+		(void)leat_rpc_call_many(list, n);
+	free(list);
+	free(reqs);
 }
