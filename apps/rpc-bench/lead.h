@@ -6,6 +6,9 @@
 
 #include "bench.h"
 
+/* Time for the other processes to leave after a run. */
+#define RB_LEAVE_US (5 * RB_US)
+
 /* A condition to wait for. @return true: it holds */
 typedef bool (*rb_cond_fn)(struct rb_bench *b, const void *arg);
 

@@ -13,9 +13,6 @@
 
 #include "lead.h"
 
-/* Time for a client to leave after its run. */
-#define LEAVE_US (5 * RB_US)
-
 static void __attribute__((format(printf, 1, 2))) say(const char *fmt, ...)
 {
 	va_list ap;
@@ -170,7 +167,7 @@ clear(struct rb_bench *b, int ret)
 		return -EBUSY;
 	/* Let the client close its link first, so that no call of the client is cut off. */
 	if (ret == 0)
-		(void)rb_wait(b, has_left, NULL, rb_in(LEAVE_US));
+		(void)rb_wait(b, has_left, NULL, rb_in(RB_LEAVE_US));
 	b->why[0] = '\0';
 	rb_link_clear(p);
 	rb_world_free(&b->world);

@@ -269,6 +269,19 @@ nodes_find(struct rb_bench *b)
 	return ret;
 }
 
+static bool
+others_have_left(struct rb_bench *b, const void *arg)
+{
+	uint32_t i;
+
+	(void)arg;
+	for (i = 0; i < b->link.nb_peers; i++) {
+		if (b->link.peers[i].link != NULL && !b->link.peers[i].ended)
+			return false;
+	}
+	return true;
+}
+
 int
 rb_ranks(struct rb_bench *b)
 {
@@ -289,5 +302,11 @@ rb_ranks(struct rb_bench *b)
 		ret = rb_lead_run(b);
 	if (ret == 0)
 		ret = rb_lead_close(b);
+	/*
+	 * The leader has just answered the last call of the other ranks. Let them close their links
+	 * first: an answer that a rank has not received when its link ends is lost.
+	 */
+	if (ret == 0 && rb_world_leader(&b->world) == b->world.rank)
+		(void)rb_wait(b, others_have_left, NULL, rb_in(RB_LEAVE_US));
 	return ret;
 }
