@@ -117,8 +117,8 @@ int rb_link_meet(struct rb_link_peer *p, enum rb_meet meet, const struct rb_resu
 int rb_link_watch(struct rb_link_peer *p);
 void rb_link_unwatch(struct rb_link_peer *p);
 /*
- * Send BYE to all processes, and wait up to a second for their answers: this process leaves before
- * the end; why says the reason.
+ * Send BYE to all processes, and wait up to half a second for their answers: this process leaves
+ * before the end; why says the reason.
  */
 void rb_link_bye(struct rb_link *l, const char *why);
 

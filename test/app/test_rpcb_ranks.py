@@ -118,6 +118,18 @@ def one_is_interrupted():
 
 
 @case
+def one_is_interrupted_beside_one_that_hangs():
+    """It does not wait longer for the answer of the hung one than it may take to stop."""
+    with Where() as where:
+        ranks = ranks_of(VDEV, 3, where, ["-D", "60", "--progress", "--timeout", "60"])
+        running(ranks)
+        ranks[2].signal(SIGSTOP)
+        ranks[1].signal(SIGINT)
+        check(ranks[1].wait() == 130, ranks[1].text())
+        ranks[0].expect("rank 1 .*ended: it was interrupted", "err")
+
+
+@case
 def one_hangs():
     end_one(3, SIGSTOP, -9, r"it has not answered for 8 s \(--timeout\)", timeout="8")
 
